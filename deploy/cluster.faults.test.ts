@@ -12,7 +12,10 @@ import { until } from "../scripts/testing/until.ts";
 
 const CLIENTS = 8;
 const STATE_STREAM = stateSubjects(stateBucket(0)).stream;
-/** nats-server misses a leader after 4 to 9 s, and as long again where two stand for it at once; then leases are taken anew. */
+/**
+ * nats-server misses a leader after 4 to 9 s, and as long again where two stand for it at once; then leases are taken
+ * anew.
+ */
 const ELECTION_MS_MAX = 25_000;
 /** A dead host's lease ends after 2 s. */
 const TAKEOVER_MS_MAX = 5_000;

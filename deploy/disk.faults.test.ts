@@ -1,4 +1,7 @@
-/** Fills the disk below a whole instance: what is stored stays readable, clients hear why writes are refused, and all recovers. */
+/**
+ * Fills the disk below a whole instance: what is stored stays readable, clients hear why writes are refused, and all
+ * recovers.
+ */
 import { execFile, execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, mkdtemp, open, rm, writeFile } from "node:fs/promises";

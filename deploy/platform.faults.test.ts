@@ -1,5 +1,6 @@
 /**
- * Breaks everything that the runtime depends on while 200 clients work: every effect happens once, and no answer is stale.
+ * Breaks everything that the runtime depends on while 200 clients work: every effect happens once, and no answer is
+ * stale.
  */
 import { expect } from "chai";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
@@ -11,7 +12,8 @@ import { standStill } from "../scripts/testing/stand-still.ts";
 /** A dead host's actors answer again within this time. */
 const TAKEOVER_MS_MAX = 5_000;
 /**
- * Asking all actors once shows how fast the machine is at this moment. A takeover asks the bus for as much several times
+ * Asking all actors once shows how fast the machine is at this moment. A takeover asks the bus for as much several
+ * times
  * in a row, so it may be late by as many times that duration.
  */
 const ASKED_TIMES = 10;

@@ -44,7 +44,8 @@ describe("streams", function () {
     const bus = await Bus.connect({ url: server.url, name: "test" });
     await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
     const js = bus.jetstream.jetstream();
-    // A lease is renewed twice a second, 25 kB a minute: these are 20 MB, as many as in half a day, with values between them.
+    // A lease is renewed twice a second, 25 kB a minute: these are 20 MB, as many as in half a day, with values
+    // between them.
     let [largest, size] = [0, 0];
     for (let i = 1; i <= 320; i++) {
       await js.publish(subjects.lease("host"), new Uint8Array(64_000));

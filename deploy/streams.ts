@@ -90,7 +90,8 @@ const isUnavailable = (error: unknown) =>
 
 async function declareAll(jetstream: JetStreamManager, options: StreamsOptions): Promise<void> {
   const streams = allStreams(options);
-  // Each stream first gets the least it works with, so that a small disk leaves none without. Then each gets what there is,
+  // Each stream first gets the least it works with, so that a small disk leaves none without. Then each gets what
+  // there is,
   // those that want least first, so that chance does not decide.
   const sized = streams.filter(isSized);
   for (const stream of streams) {

@@ -6,7 +6,10 @@ export const BLOB_NAME_CHARS_MAX = 256;
 export const BLOB_CHUNK_BYTES = 512 * 1024;
 /** The smallest piece that is compressed: below it the saving is less than a message's own overhead. */
 export const COMPRESSED_PIECE_BYTES_MIN = 1024;
-/** The part of a piece that its compressed form may take; above it the piece is stored as it is, which costs a read nothing. */
+/**
+ * The part of a piece that its compressed form may take; above it the piece is stored as it is, which costs a read
+ * nothing.
+ */
 export const COMPRESSED_PART_MAX = 0.9;
 /** Up to here a piece is compressed at once, in some 0.2 ms: to give it to a thread costs more than that. */
 export const COMPRESSED_SYNC_BYTES_MAX = 128 * 1024;

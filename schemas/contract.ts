@@ -1,7 +1,9 @@
 /** Defines contracts: a kind, its messages, and a schema for each; and the envelope that carries one message. */
 import type { z } from "zod";
 
-/** A message with `reply` is a call, which its caller waits for. A message without is a send: durable, delivered once. */
+/**
+ * A message with `reply` is a call, which its caller waits for. A message without is a send: durable, delivered once.
+ */
 export interface MessageSchema {
   input: z.ZodType;
   reply?: z.ZodType;

@@ -12,8 +12,14 @@ export const DISK_WRITES_RESUME_BYTES = 128 * 1024 ** 2;
 export const DISK_RESERVE_BYTES = 32 * 1024 ** 2;
 /** Below it the reserve is given up. */
 export const DISK_RESERVE_USED_BELOW_BYTES = 8 * 1024 ** 2;
-/** The least with which a nats-server that failed to write is started again, and the pause before it is done once more. */
+/**
+ * The least with which a nats-server that failed to write is started again, and the pause before it is done once
+ * more.
+ */
 export const DISK_RESTART_BYTES = 8 * 1024 ** 2;
 export const DISK_RESTART_PAUSE_MS = 5_000;
-/** What no bounded stream may take of the bus's room: actors' states, mail, tasks and leases have no bound of their own. */
+/**
+ * What no bounded stream may take of the bus's room: actors' states, mail, tasks and leases have no bound of their
+ * own.
+ */
 export const KEPT_STORE_BYTES = 1024 ** 3;

@@ -1,7 +1,8 @@
 /** Limits of a host's journal, which holds the commits that are not written to their keys yet. */
 
 /**
- * Commits in a journal before they must be written: those of a second, at 500 commits a second. A takeover reads as many.
+ * Commits in a journal before they must be written: those of a second, at 500 commits a second. A takeover reads as
+ * many.
  */
 export const JOURNAL_SLOTS = 512;
 /** Bytes of one commit in the journal; nats-server takes messages of 1 MiB, headers included. */

@@ -1,7 +1,8 @@
 /** How names of code stand in addresses. Without any import: processes of apps load it too. */
 
 /**
- * A class or binding as it stands in addresses: `RepoAgent` is `repo-agent`, `GitHubAgent` is `git-hub-agent`, `AIAgent` is
+ * A class or binding as it stands in addresses: `RepoAgent` is `repo-agent`, `GitHubAgent` is `git-hub-agent`,
+ * `AIAgent` is
  * `a-i-agent`, `TEAM_BOT` is `team-bot`. Clients in the field write it so.
  */
 export function kebabOf(name: string): string {

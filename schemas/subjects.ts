@@ -165,7 +165,8 @@ export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
 
 /**
- * The subjects of one blob. Its head holds its last bytes and describes it; the bytes before are in chunks of one writer
+ * The subjects of one blob. Its head holds its last bytes and describes it; the bytes before are in chunks of one
+ * writer
  * each. No name holds `=`, so the subjects of two blobs never mix. Throws on an invalid name.
  */
 export function blobSubjects(name: string) {

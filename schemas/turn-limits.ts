@@ -1,11 +1,14 @@
 /** Limits of lanes that serve their keys in turn, and of the pages that run in them. */
 
-/** Credit of a key in each round, in milliseconds of work. A page usually takes less, so turns change with each page. */
+/**
+ * Credit of a key in each round, in milliseconds of work. A page usually takes less, so turns change with each page.
+ */
 export const TURN_QUANTUM_MS = 1_000;
 /** How often a worker looks for queues that it was not notified of, such as those of a worker that died. */
 export const TURN_LOOK_MS = 1_000;
 /**
- * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks: after
+ * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
+ * after
  * removals the server may count too few remaining messages for a consumer.
  */
 export const TURN_PULL_MS = 50;

@@ -59,7 +59,10 @@ function linksOf(markdown: string): string[] {
   );
 }
 
-/** Returns the files and folders of the repository that code spans name from its root: `actors/main.ts`, `gateway/http/`. */
+/**
+ * Returns the files and folders of the repository that code spans name from its root: `actors/main.ts`,
+ * `gateway/http/`.
+ */
 function filesNamedIn(markdown: string): string[] {
   const spans = markdown.matchAll(/`((?:actors|gateway|schemas|deploy|scripts|docs)\/[\w./-]*)`/g);
   return Array.from(spans, ([, file = ""]) => file);

@@ -28,7 +28,9 @@ export class EmbeddedNats {
   readonly #stopped = new AbortController();
   #watch: Promise<void> = Promise.resolve();
 
-  /** Starts the server on its last port, if that is free, and with its last passwords. The data folder must be locked. */
+  /**
+   * Starts the server on its last port, if that is free, and with its last passwords. The data folder must be locked.
+   */
   static async start(
     dataDir: string,
     { logger, disk }: { logger: Logger; disk: DiskRoom },

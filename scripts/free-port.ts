@@ -23,7 +23,8 @@ export async function freePort(preferred?: number): Promise<number> {
 }
 
 /**
- * Reserves a port until this process ends, so that no other process chooses it before the server listens. The reservation is the same port number for UDP, which nothing here uses. Returns false when it is taken.
+ * Reserves a port until this process ends, so that no other process chooses it before the server listens. The
+ * reservation is the same port number for UDP, which nothing here uses. Returns false when it is taken.
  */
 async function isClaimed(port: number): Promise<boolean> {
   const socket = createSocket("udp4").unref();

@@ -33,7 +33,10 @@ export interface NatsPasswords {
   system: string;
 }
 
-/** Makes a password that begins with a letter: nats-server reads values as configuration text, where a digit begins a number. */
+/**
+ * Makes a password that begins with a letter: nats-server reads values as configuration text, where a digit begins a
+ * number.
+ */
 export const newNatsPassword = () => `p${randomBytes(24).toString("hex")}`;
 
 export class NatsServer {

@@ -1,4 +1,7 @@
-/** Runs one instance of Trunkline: starts the bus, then the roles; on a signal stops them in reverse and loses nothing. */
+/**
+ * Runs one instance of Trunkline: starts the bus, then the roles; on a signal stops them in reverse and loses
+ * nothing.
+ */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { type Config, configFromEnvironment, type Role } from "./config.ts";

@@ -144,7 +144,10 @@ function exposeDisk({ disk }: RoleContext): void {
   exposeGauge(registry, "disk_free_bytes", help, () => disk.freeBytes);
 }
 
-/** Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another. Calls between roles of one process use no connection. */
+/**
+ * Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another.
+ * Calls between roles of one process use no connection.
+ */
 async function connect(context: RoleContext, role: string): Promise<Bus> {
   const { natsUrl, natsCredentials, config, logger } = context;
   const bus = await Bus.connect({

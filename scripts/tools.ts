@@ -6,7 +6,10 @@ import { delimiter, join, resolve } from "node:path";
 export const REPOSITORY = resolve(import.meta.dirname, "..");
 export const TOOLS = join(REPOSITORY, ".tools");
 
-/** The oldest nats-server that the runtime supports: it needs atomic batches, scheduled messages and a TTL for each key. */
+/**
+ * The oldest nats-server that the runtime supports: it needs atomic batches, scheduled messages and a TTL for each
+ * key.
+ */
 const NATS_SERVER_MIN = "2.14";
 /** Time for `--version`: enough for a cold start of a full browser. */
 const VERSION_MS_MAX = 10_000;
@@ -31,7 +34,9 @@ export function findGit(environment = process.env): string {
   return newEnough("git", GIT_MIN, onPath("git", environment));
 }
 
-/** Returns the browser to use. The headless shell comes first: it needs a third of the full browser's time and memory. */
+/**
+ * Returns the browser to use. The headless shell comes first: it needs a third of the full browser's time and memory.
+ */
 export function findChromium(environment = process.env, tools = TOOLS): string {
   const named = environment.TRUNKLINE_CHROMIUM;
   if (named !== undefined && named !== "") return chromiumAt(named);

@@ -2,7 +2,10 @@
 import { nearestName } from "../schemas/nearest-name.ts";
 import { SETTING_NAMES } from "./config.ts";
 
-/** Variables of nats.conf and nats-cluster.conf, of the command line, and prefixes of those that tests and benchmarks use. */
+/**
+ * Variables of nats.conf and nats-cluster.conf, of the command line, and prefixes of those that tests and benchmarks
+ * use.
+ */
 const OTHERS =
   /^TRUNKLINE_(NATS_(NAME|LISTEN|STORE|(SYSTEM_)?PASSWORD|ROUTES|(CLUSTER|MONITOR)_LISTEN)|IMAGE|API_URL|API_TOKEN|ACCOUNT_ID|TEST_.*|BENCH_.*)$/;
 /** Variables that Kubernetes sets in every container for a Service whose name begins with trunkline. */

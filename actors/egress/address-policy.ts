@@ -1,4 +1,7 @@
-/** Decides which IP addresses this service may connect to: public ones and those the operator opened, without those the operator denied. */
+/**
+ * Decides which IP addresses this service may connect to: public ones and those the operator opened, without those
+ * the operator denied.
+ */
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";

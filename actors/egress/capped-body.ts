@@ -1,4 +1,7 @@
-/** An answer's body up to a bound, as a pipeline through a transform would give it; that costs a small page more than its parsing. */
+/**
+ * An answer's body up to a bound, as a pipeline through a transform would give it; that costs a small page more than
+ * its parsing.
+ */
 import { Readable } from "node:stream";
 import { systemError } from "./egress-error.ts";
 
@@ -6,7 +9,10 @@ export class CappedBody extends Readable {
   readonly #source: Readable;
   readonly #failure: (error: Error) => Error;
 
-  /** `tooLarge` is the error past `bytesMax`; `failure` is what readers get of any error. Destroys its source with itself. */
+  /**
+   * `tooLarge` is the error past `bytesMax`; `failure` is what readers get of any error. Destroys its source with
+   * itself.
+   */
   constructor(
     source: Readable,
     options: {

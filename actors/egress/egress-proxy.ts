@@ -251,7 +251,10 @@ export class EgressProxy {
     );
   }
 
-  /** Resolves when a browser that is asked for the credentials could know them. The first to show them are how it does. */
+  /**
+   * Resolves when a browser that is asked for the credentials could know them. The first to show them are how it
+   * does.
+   */
   async #challengeable({ url }: IncomingMessage): Promise<void> {
     if (url === AUTHORIZE_URL) return;
     this.#introduced ??= this.introduce().catch(() => {}); // Then the answer is no.

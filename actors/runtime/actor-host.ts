@@ -1,5 +1,6 @@
 /**
- * Runs the actors of the shards that this process owns: takes their messages from the bus and brings their effects back.
+ * Runs the actors of the shards that this process owns: takes their messages from the bus and brings their effects
+ * back.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";

@@ -1,4 +1,7 @@
-/** Calls and mail in any order, sent twice, too late, again after a lost answer or to handlers that fail, on hosts that go at any step. */
+/**
+ * Calls and mail in any order, sent twice, too late, again after a lost answer or to handlers that fail, on hosts
+ * that go at any step.
+ */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import pino from "pino";

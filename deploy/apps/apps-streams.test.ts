@@ -1,4 +1,7 @@
-/** Answers of apps that go on: each part reaches the client when it is made, and each side hears when the other leaves. */
+/**
+ * Answers of apps that go on: each part reaches the client when it is made, and each side hears when the other
+ * leaves.
+ */
 import { expect } from "chai";
 import { APP_DRAIN_MS, APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";

@@ -1,4 +1,7 @@
-/** Kills what apps run on in the middle of a storm of webhooks: each event is there once, and sockets show what is stored. */
+/**
+ * Kills what apps run on in the middle of a storm of webhooks: each event is there once, and sockets show what is
+ * stored.
+ */
 import { expect } from "chai";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { AppScene } from "../../scripts/testing/app-scene.ts";

@@ -93,7 +93,10 @@ describe("PDFs under way", function () {
     expect(request.parentSpanId).to.equal("b7ad6b7169203331");
   });
 
-  /** Asks for so many at once; `begun` resolves when browsers are at some of them, at two at least where so many were asked for. */
+  /**
+   * Asks for so many at once; `begun` resolves when browsers are at some of them, at two at least where so many were
+   * asked for.
+   */
   async function print(count: number, headers: Record<string, string> = {}) {
     const { base_url, account_id, api_token } = await instance.credentials();
     const one = async () => {

@@ -39,7 +39,10 @@ const OF_ORIGIN = new Set([
   "reporting-endpoints",
 ]);
 const SANDBOX = "sandbox";
-/** Browsers ask a person for a password in the name of our own origin, and send along what was typed for another path of it. */
+/**
+ * Browsers ask a person for a password in the name of our own origin, and send along what was typed for another path
+ * of it.
+ */
 const ASKS_FOR_PASSWORD = /\b(?:basic|digest|negotiate|ntlm)\b/i;
 
 /** `isOwnOrigin`: it came to the app's own origin, whose cookies are the app's. */

@@ -1,5 +1,6 @@
 /**
- * Serves calls of the REST API that code of apps makes through its bindings: asked over the bus, answered by the very routes
+ * Serves calls of the REST API that code of apps makes through its bindings: asked over the bus, answered by the very
+ * routes
  * that clients use. No token is involved: who the caller is never leaves this process.
  */
 import { randomBytes } from "node:crypto";
@@ -160,7 +161,9 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
   }
 }
 
-/** Reads `http://trunkline/<path below the account>`. Only this host is allowed, and no path that leaves the account. */
+/**
+ * Reads `http://trunkline/<path below the account>`. Only this host is allowed, and no path that leaves the account.
+ */
 function pathOf(url: string, accountId: string): string {
   const read = URL.parse(url);
   if (read?.origin === "http://trunkline") {

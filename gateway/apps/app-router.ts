@@ -133,7 +133,8 @@ export function appRouter({
         rest?.leaveUnread();
       }
     } finally {
-      // A client that has left: its request is in memory until the call is over, and what is answered all the same is nobody's.
+      // A client that has left: its request is in memory until the call is over, and what is answered all the same is
+      // nobody's.
       await answering?.then(drop).catch(() => {});
       if (left.signal.aborted) await release();
       else left.signal.addEventListener("abort", () => void release(), { once: true });

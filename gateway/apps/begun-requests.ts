@@ -1,4 +1,7 @@
-/** Which requests the code of apps was given: a host says so, and where it is gone then no other runs them a second time. */
+/**
+ * Which requests the code of apps was given: a host says so, and where it is gone then no other runs them a second
+ * time.
+ */
 import { randomBytes } from "node:crypto";
 import type { EntryRequest } from "../../schemas/apps/agent.ts";
 import { type AppRequest, isSafeMethod } from "../../schemas/apps/app-exchange.ts";

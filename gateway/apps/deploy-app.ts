@@ -37,7 +37,8 @@ export async function deployApp(
   }
   await actors.call(appList, accountId, "admit", { name });
   const bytes = Buffer.from(bundle);
-  // Each version has its own: the removal of an old one, whenever it comes, takes nothing from a later one of the same text.
+  // Each version has its own: the removal of an old one, whenever it comes, takes nothing from a later one of the
+  // same text.
   const blob = `app.${key}.bundle.${randomUUID()}`;
   await blobs.put(blob, bytes);
   const staged = { config, bundle: blob, bundleBytes: bytes.length };

@@ -1,4 +1,7 @@
-/** Writes to a client no faster than it reads. Cuts off a client that reads too slowly, because others need the memory of its answer. */
+/**
+ * Writes to a client no faster than it reads. Cuts off a client that reads too slowly, because others need the memory
+ * of its answer.
+ */
 import type { ServerResponse } from "node:http";
 import { ActorError } from "../../schemas/errors.ts";
 import { ANSWER_PIECE_BYTES, ANSWER_STALL_BYTES, ANSWER_STALL_MS } from "../../schemas/limits.ts";
@@ -81,7 +84,8 @@ export class AnswerPace {
     const given = () => reject(signal.reason);
     const startedAt = performance.now();
     const late = setTimeout(() => reject(slow()), this.#stallMs - this.#waitedMs);
-    // Plain listeners: a large answer waits a hundred times, and each wait with an AbortSignal would create an unused error.
+    // Plain listeners: a large answer waits a hundred times, and each wait with an AbortSignal would create an unused
+    // error.
     response.on("close", closed);
     if (until) until.then(resolve);
     else response.on("drain", resolve);

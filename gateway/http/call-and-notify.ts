@@ -15,7 +15,8 @@ import type { tellAgain } from "../../schemas/tell-again.ts";
 type Telling = { tellAgain: typeof tellAgain };
 
 /**
- * Calls as `actors.call` does, then notifies. It notifies after a refusal too, because an earlier call may have had its effect without a notification. Rejects when no host answers.
+ * Calls as `actors.call` does, then notifies. It notifies after a refusal too, because an earlier call may have had
+ * its effect without a notification. Rejects when no host answers.
  */
 export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
   actors: ActorClient,

@@ -5,7 +5,10 @@ type Json = z.core.JSONSchema.BaseSchema;
 
 const phrases = new WeakMap<z.core.$ZodType, string | undefined>();
 
-/** Returns words that follow "expected", such as "a text of 1 to 100 characters"; undefined when the schema accepts anything or has no description. */
+/**
+ * Returns words that follow "expected", such as "a text of 1 to 100 characters"; undefined when the schema accepts
+ * anything or has no description.
+ */
 export function expectedValue(schema: z.core.$ZodType): string | undefined {
   if (!phrases.has(schema)) {
     phrases.set(

@@ -2,7 +2,9 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 
-/** Resolves with the port. The system chooses one when the configuration says 0. `setting` names what chose the port. */
+/**
+ * Resolves with the port. The system chooses one when the configuration says 0. `setting` names what chose the port.
+ */
 export async function listen(
   server: Server,
   { host, port, setting = "TRUNKLINE_PORT" }: { host: string; port: number; setting?: string },

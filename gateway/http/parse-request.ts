@@ -6,7 +6,10 @@ import { meantName } from "../../schemas/nearest-name.ts";
 import { expectedValue } from "./expected-value.ts";
 import { shortened } from "./shortened.ts";
 
-/** Parses a value. `root` is its JSON pointer: "" for the body, "/query" or "/path". Throws `invalid_request` with one entry for each fault. */
+/**
+ * Parses a value. `root` is its JSON pointer: "" for the body, "/query" or "/path". Throws `invalid_request` with one
+ * entry for each fault.
+ */
 export function parseRequest<S extends z.ZodType>(
   schema: S,
   value: unknown,

@@ -18,7 +18,10 @@ export const RANGED = {
   304: "What the client has, by its If-None-Match",
 } as const;
 
-/** Implements RFC 9110 sections 13 and 14 for one range of bytes. Several ranges are answered with all bytes, as section 14.2 allows. */
+/**
+ * Implements RFC 9110 sections 13 and 14 for one range of bytes. Several ranges are answered with all bytes, as
+ * section 14.2 allows.
+ */
 export async function answerRanged(
   { headers }: Pick<Request, "headers">,
   response: Response,

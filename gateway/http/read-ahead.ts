@@ -1,10 +1,14 @@
-/** Prefetches the next pieces of an answer while the current one is being sent: small pieces whole, large ones in chunks. */
+/**
+ * Prefetches the next pieces of an answer while the current one is being sent: small pieces whole, large ones in
+ * chunks.
+ */
 
 /** Bytes in memory, or a blob of a known size to read. */
 export type Piece = Uint8Array | { bytes: number; read(): AsyncIterable<Uint8Array> };
 
 /**
- * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes and
+ * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes
+ * and
  * `countMax` pieces in all. Reads larger pieces when their turn comes. Stops reading when the consumer stops.
  */
 export async function* readAhead(

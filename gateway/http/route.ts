@@ -38,7 +38,10 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   summary: string;
   /** The token needs one of these permissions. When absent, any valid token is enough. */
   permissions?: readonly Permission[];
-  /** Open to callers that are bound to one namespace although the path names none. The handler then enforces the binding. */
+  /**
+   * Open to callers that are bound to one namespace although the path names none. The handler then enforces the
+   * binding.
+   */
   isOpenToBindings?: boolean;
   parameters: P;
   query: Q;

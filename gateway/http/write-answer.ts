@@ -2,7 +2,10 @@
 import type { ServerResponse } from "node:http";
 import { AnswerPace, type AnswerPaceLimits } from "./answer-pace.ts";
 
-/** Sends the status with the first chunk, so that errors before it still become refusals. Destroys the response of a client that reads too slowly. */
+/**
+ * Sends the status with the first chunk, so that errors before it still become refusals. Destroys the response of a
+ * client that reads too slowly.
+ */
 export async function writeAnswer(
   chunks: AsyncIterable<Uint8Array>,
   response: ServerResponse,

@@ -1,6 +1,7 @@
 /*
  * RFC 9700, Best Current Practice for OAuth 2.0 Security, recommendation by recommendation. Tests without a file's name
- * are below; "refusals" is refusals.test.ts, "flows" flows.test.ts, "clients" gateway/oauth/routes/oauth-clients.test.ts.
+ * are below; "refusals" is refusals.test.ts, "flows" flows.test.ts, "clients"
+ * gateway/oauth/routes/oauth-clients.test.ts.
  *
  * | section | what it asks of an authorization server | test |
  * | --- | --- | --- |

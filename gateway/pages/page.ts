@@ -7,7 +7,8 @@ export interface Page {
   title: string;
   body: Html;
   /**
-   * The form may redirect to a client. Browsers apply `form-action` to every redirect after a form, also on the client's
+   * The form may redirect to a client. Browsers apply `form-action` to every redirect after a form, also on the
+   * client's
    * site, whose targets are unknown. So the page has no `form-action`.
    */
   leadsOut?: boolean;

@@ -4,7 +4,10 @@ import { ERRORS } from "../../schemas/errors.ts";
 import { failure, success } from "../http/envelope.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 
-/** Serves /healthz (200 when the process can serve) and /livez (200 when it answers at all). `missing` names what the process still needs. */
+/**
+ * Serves /healthz (200 when the process can serve) and /livez (200 when it answers at all). `missing` names what the
+ * process still needs.
+ */
 export function healthRouter(missing: () => readonly string[]): Router {
   const router = Router({ caseSensitive: true });
   router.get("/healthz", (_request, response) => {

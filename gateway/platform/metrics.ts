@@ -1,4 +1,6 @@
-/** Serves this process's metrics to Prometheus. A bearer token is needed because metrics name routes, kinds and loads. */
+/**
+ * Serves this process's metrics to Prometheus. A bearer token is needed because metrics name routes, kinds and loads.
+ */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Router } from "express";
 import type { Registry } from "prom-client";

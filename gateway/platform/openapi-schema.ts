@@ -4,7 +4,10 @@ import { z } from "zod";
 type Json = Record<string, unknown>;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** Converts a schema. Throws for a recursive schema: its `$defs` would not be in the document, and generated types would not compile. */
+/**
+ * Converts a schema. Throws for a recursive schema: its `$defs` would not be in the document, and generated types
+ * would not compile.
+ */
 export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const override = io === "input" ? plain : plainAnswer;
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline", override });
@@ -47,7 +50,10 @@ function plain({ zodSchema, jsonSchema, path }: Overridden): void {
   delete jsonSchema.secret;
 }
 
-/** Generated Python clients read a constant `true` as the text "true" and refuse the answer, so the constant is left out. */
+/**
+ * Generated Python clients read a constant `true` as the text "true" and refuse the answer, so the constant is left
+ * out.
+ */
 function plainAnswer(overridden: Overridden): void {
   plain(overridden);
   const { jsonSchema } = overridden;

@@ -54,7 +54,9 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     : Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );
 
-/** The parameters that stand directly below a path: "token_id" of ".../tokens", since ".../tokens/{token_id}" exists. */
+/**
+ * The parameters that stand directly below a path: "token_id" of ".../tokens", since ".../tokens/{token_id}" exists.
+ */
 function parametersBelow(path: string): string[] {
   return operations.flatMap((one) => {
     const below = one.path.startsWith(path) ? one.path.slice(path.length) : "";

@@ -1,4 +1,7 @@
-/** Everything that can be done with an account's repositories without git: what the REST API and deployed code both ask for. */
+/**
+ * Everything that can be done with an account's repositories without git: what the REST API and deployed code both
+ * ask for.
+ */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import { REPO_TOKEN_TTL_S, TOKEN_REMEMBERED_MS } from "../../schemas/repositories/git-limits.ts";
@@ -164,7 +167,8 @@ export class Repositories {
   }
 
   /**
-   * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it. Else it
+   * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it.
+   * Else it
    * stays, as users of git expect of what they have forced away by mistake.
    */
   async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
@@ -317,7 +321,8 @@ export class Repositories {
     const announced = this.#announceToken(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
-      // Nobody else need wait for the name, and there is nothing that the token opens: what is lost of this ends by itself.
+      // Nobody else need wait for the name, and there is nothing that the token opens: what is lost of this ends by
+      // itself.
       void actors.call(namespace, key, "release", { name }).catch(() => {});
       const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
       void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});

@@ -19,7 +19,9 @@ export interface TestPrinter {
 }
 
 /**
- * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after 12 ms of browser time; `blame <pointer>` says that a field is wrong; `break <n>` fails after n chunks, with one to come;
+ * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after
+ * 12 ms of browser time; `blame <pointer>` says that a field is wrong; `break <n>` fails after n chunks, with one to
+ * come;
  * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
  */
 export function testPrinter(slots = 4): TestPrinter {

@@ -29,7 +29,8 @@ export const Invitation = z.object({
 export type Invitation = z.infer<typeof Invitation>;
 
 /**
- * The caller: the permissions of the token, and the user if the token is a person's. Nobody can give a role with more permissions than their own, or change a member who has one.
+ * The caller: the permissions of the token, and the user if the token is a person's. Nobody can give a role with more
+ * permissions than their own, or change a member who has one.
  */
 export const MemberChanger = z.object({
   userId: Id.optional(),
@@ -136,7 +137,9 @@ export const account = defineContract({
       }),
       reply: z.object({ usedMs: z.int().min(0) }),
     },
-    /** Reported once for each task, also for a failed one. A long task may report parts earlier, each with its own id. */
+    /**
+     * Reported once for each task, also for a failed one. A long task may report parts earlier, each with its own id.
+     */
     browserUsed: {
       input: z.object({
         ms: z.int().min(0),

@@ -42,7 +42,10 @@ export const apiToken = defineContract({
         grantId: GrantId,
       }),
     },
-    /** Replaces what an issued token opens, or its secret. What is absent stays, but for times, which are replaced together. */
+    /**
+     * Replaces what an issued token opens, or its secret. What is absent stays, but for times, which are replaced
+     * together.
+     */
     change: {
       input: z.object({
         opens: Opens.optional(),

@@ -1,5 +1,6 @@
 /**
- * The contract of what holds back who guesses the password of one e-mail address, whether or not it is anybody's. The key is
+ * The contract of what holds back who guesses the password of one e-mail address, whether or not it is anybody's. The
+ * key is
  * the address.
  */
 import { z } from "zod";
@@ -12,7 +13,8 @@ export const loginGuard = defineContract({
   kind: "login-guard",
   messages: {
     /**
-     * Counts a try before its password is looked at, or says how long this source must wait. What is known waits for its
+     * Counts a try before its password is looked at, or says how long this source must wait. What is known waits for
+     * its
      * own tries alone; all others also for each other's, once there are many.
      */
     take: {

@@ -50,7 +50,8 @@ export const user = defineContract({
       reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
     },
     /**
-     * Sent before the browser gets the session. Refuses as `unauthenticated` when the password changed after its check. Idempotent.
+     * Sent before the browser gets the session. Refuses as `unauthenticated` when the password changed after its
+     * check. Idempotent.
      */
     addSession: {
       input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),

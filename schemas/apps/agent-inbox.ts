@@ -1,6 +1,8 @@
 /**
- * The contract of an agent's inbox: events that were verified, stored before their sender hears 202, delivered to the agent
- * one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that there are
+ * The contract of an agent's inbox: events that were verified, stored before their sender hears 202, delivered to the
+ * agent
+ * one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that there
+ * are
  * deliveries: it asks for them (`current`), says what became of them (`settle`), and so on until none is left.
  */
 import { z } from "zod";
@@ -95,7 +97,8 @@ export const agentInbox = defineContract({
     /** The same by mail, from an actor: nobody waits. */
     happened: { input: ReceivedEvent },
     /**
-     * From the host of the agent: what it is to be given now. They are begun in order, each when the one before was answered
+     * From the host of the agent: what it is to be given now. They are begun in order, each when the one before was
+     * answered
      * 2xx; what was not begun is given again. The same until the first is settled; none where none is due.
      */
     current: {

@@ -1,4 +1,7 @@
-/** What an agent's host says to the gateways that hold its sockets. Core messages, answered, so that order and loss are known. */
+/**
+ * What an agent's host says to the gateways that hold its sockets. Core messages, answered, so that order and loss
+ * are known.
+ */
 import { z } from "zod";
 import { Frame } from "./agent.ts";
 import { CLOSE_CODES, CLOSE_REASON_BYTES_MAX, isCloseCode, isCloseReason } from "./close-codes.ts";
@@ -30,7 +33,8 @@ export const SocketAction = z.union([
 export type SocketAction = z.infer<typeof SocketAction>;
 
 /**
- * Batches of one agent to one gateway come one after the other, each when the last was answered. `commit` is the record of
+ * Batches of one agent to one gateway come one after the other, each when the last was answered. `commit` is the
+ * record of
  * the agent's log that holds these actions: a new owner sends them again when it cannot know that they arrived, and the
  * gateway leaves out what it has done. Without it they are of no record, and are sent by their owner alone, as `batch`.
  */

@@ -1,4 +1,7 @@
-/** The contract of an agent: user code for one entity, one place for each key (`agentKey`), with a database of its own. */
+/**
+ * The contract of an agent: user code for one entity, one place for each key (`agentKey`), with a database of its
+ * own.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
@@ -31,7 +34,8 @@ export type SocketClose = z.infer<typeof SocketClose>;
 /** A webhook, an event of a repository: what is delivered in order, kept in a log, and may be replayed. */
 export const AgentDelivery = z.object({
   /**
-   * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does nothing; what
+   * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does
+   * nothing; what
    * failed runs anew. A blob in `request` is not the reader's to remove.
    */
   id: z.string(),
@@ -47,7 +51,10 @@ export const agent = defineContract({
   messages: {
     /** To `onRequest`. */
     request: { input: AppRequest, reply: AppAnswer },
-    /** A stub's call of a public method. Arguments and result are V8's serialization in base64, read by user code alone. */
+    /**
+     * A stub's call of a public method. Arguments and result are V8's serialization in base64, read by user code
+     * alone.
+     */
     invoke: {
       input: z.object({ method: z.string().max(128), args: z.string() }),
       reply: z.object({ result: z.string() }),
@@ -62,7 +69,8 @@ export const agent = defineContract({
       reply: Nothing,
     },
     /**
-     * Frames of one socket, in order. `first` numbers them, so that none is taken twice. Refuses with `conflict` where the
+     * Frames of one socket, in order. `first` numbers them, so that none is taken twice. Refuses with `conflict`
+     * where the
      * agent has no such socket any more; none at all ask only that.
      */
     frames: {
@@ -86,7 +94,10 @@ export const agent = defineContract({
     },
     /** The agent's next timer is due: from its alarm. */
     wake: { input: z.object({ at: EpochMs }) },
-    /** Its inbox has deliveries for it: its host takes them there, by `current` and `settle`. Once too often does no harm. */
+    /**
+     * Its inbox has deliveries for it: its host takes them there, by `current` and `settle`. Once too often does no
+     * harm.
+     */
     deliver: { input: Nothing },
     /** Ends it in memory, so that it opens in the version that serves by then. */
     reload: { input: Nothing, reply: Nothing },
@@ -103,7 +114,10 @@ export const agent = defineContract({
   },
 });
 
-/** The contract of an agent's alarm: it wakes the agent when the next timer in its database is due. The key is the agent's. */
+/**
+ * The contract of an agent's alarm: it wakes the agent when the next timer in its database is due. The key is the
+ * agent's.
+ */
 export const agentAlarm = defineContract({
   kind: "agent-alarm",
   messages: {
@@ -115,7 +129,9 @@ export const agentAlarm = defineContract({
   },
 });
 
-/** A request that may run but once: its host says when code is given it, and one that was begun elsewhere is refused. */
+/**
+ * A request that may run but once: its host says when code is given it, and one that was begun elsewhere is refused.
+ */
 export const EntryRequest = AppRequest.extend({
   begun: z
     .object({

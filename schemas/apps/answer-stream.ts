@@ -1,5 +1,6 @@
 /**
- * Reading an answer that an app is still making: part after part, each requested from the host of its process. A slow reader makes the app wait, and a reader that leaves says so.
+ * Reading an answer that an app is still making: part after part, each requested from the host of its process. A slow
+ * reader makes the app wait, and a reader that leaves says so.
  */
 import { z } from "zod";
 import { InlineBody } from "./app-exchange.ts";

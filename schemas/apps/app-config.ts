@@ -1,4 +1,7 @@
-/** What an app's configuration (`trunkline.jsonc`) may say. Unknown keys are refused with the nearest name that exists. */
+/**
+ * What an app's configuration (`trunkline.jsonc`) may say. Unknown keys are refused with the nearest name that
+ * exists.
+ */
 import { z } from "zod";
 import { NamespaceName, RepoName } from "../repositories/git-names.ts";
 import {
@@ -11,7 +14,10 @@ import {
 } from "./app-limits.ts";
 import { AppName, BindingName, ClassName } from "./app-names.ts";
 
-/** Any JSON value. A schema that contains itself would say no more, and breaks what is generated from the OpenAPI document. */
+/**
+ * Any JSON value. A schema that contains itself would say no more, and breaks what is generated from the OpenAPI
+ * document.
+ */
 const Var = z.unknown().refine((value) => {
   const text = JSON.stringify(value);
   return text !== undefined && Buffer.byteLength(text) <= APP_VAR_BYTES_MAX;

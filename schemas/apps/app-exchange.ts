@@ -36,7 +36,10 @@ export function exactText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Names in lower case, in order; a name may come several times. Looked at where it stands: every request has some dozens of pairs. */
+/**
+ * Names in lower case, in order; a name may come several times. Looked at where it stands: every request has some
+ * dozens of pairs.
+ */
 export const HeaderList = z.custom<[name: string, value: string][]>(
   (value) => Array.isArray(value) && value.every(isPairOfStrings),
   "expected a list of pairs of strings",
@@ -51,7 +54,9 @@ const isPairOfStrings = (value: unknown): boolean =>
 
 export const AppRequest = z.object({
   method: z.string(),
-  /** As the client wrote it, with scheme and host of the app's own address and without the prefix that led to the app. */
+  /**
+   * As the client wrote it, with scheme and host of the app's own address and without the prefix that led to the app.
+   */
   url: z.string(),
   headers: HeaderList,
   body: Body.optional(),

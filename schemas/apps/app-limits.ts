@@ -23,9 +23,15 @@ export const APP_EVENT_RULES_MAX = 64;
 
 /** Agents of one account where nothing is set: the store holds as many of 200 kB, which a log comes to. */
 export const AGENTS_PER_ACCOUNT = 10_000;
-/** The most that may be set: those of an account are counted in rows of one actor, in memory and read when its host changes. */
+/**
+ * The most that may be set: those of an account are counted in rows of one actor, in memory and read when its host
+ * changes.
+ */
 export const AGENTS_PER_ACCOUNT_MAX = 100_000;
-/** What an account's agents keep where nothing is set, with the bodies of their webhooks: half of AGENTS_STORE_BYTES_MAX. */
+/**
+ * What an account's agents keep where nothing is set, with the bodies of their webhooks: half of
+ * AGENTS_STORE_BYTES_MAX.
+ */
 export const AGENT_BYTES_PER_ACCOUNT = 1024 ** 3;
 /** The unit in which agents ask for room: small ones ask once, others each time they have grown by a quarter. */
 export const AGENT_ROOM_BYTES = 16 * 1024;
@@ -34,7 +40,10 @@ export const AGENT_USAGE_ROWS = 64;
 /** Agents in one of them, at some 50 bytes each: ROW_BYTES_MAX holds them. */
 export const AGENT_USAGE_ENTRIES_MAX = 4_000;
 
-/** Characters of an agent's name: with account, app and class its key stays below KEY_CHARS_MAX where it needs no encoding. */
+/**
+ * Characters of an agent's name: with account, app and class its key stays below KEY_CHARS_MAX where it needs no
+ * encoding.
+ */
 export const AGENT_NAME_CHARS_MAX = 256;
 /** An agent's database: its image is in memory twice, in the app's process. */
 export const AGENT_DATABASE_BYTES_MAX = 64 * 1024 * 1024;
@@ -42,7 +51,10 @@ export const AGENT_DATABASE_BYTES_MAX = 64 * 1024 * 1024;
 export const AGENT_RECORD_BYTES_MAX = 900_000;
 /** Records after which an image takes their place: what a takeover reads (research: 501 records take 150 ms). */
 export const AGENT_LOG_RECORDS_MAX = 200;
-/** Replies kept in an agent's database, so that a call that comes again is answered and not run again: those of calls that are settled go sooner. */
+/**
+ * Replies kept in an agent's database, so that a call that comes again is answered and not run again: those of calls
+ * that are settled go sooner.
+ */
 export const AGENT_REPLIES_MAX = 1_000;
 /** All of them, compressed: they are part of the database and its bound; the newest is kept however large it is. */
 export const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
@@ -59,7 +71,10 @@ export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
 export const APP_STREAM_WAIT_MS = 10_000;
 /** A streamed answer without a read for this long is abandoned: its reader died or hangs. */
 export const APP_STREAM_UNREAD_MS = 60_000;
-/** How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back later. */
+/**
+ * How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back
+ * later.
+ */
 export const APP_STREAM_ABSENCES_MAX = 20;
 export const APP_STREAM_RETRY_MS = 250;
 /** Past it a body goes beside the message, as a blob: base64 in JSON takes a third more. */
@@ -73,7 +88,10 @@ export const AGENT_CPU_MS_MAX = 10_000;
 export const AGENT_WORK_MS_MAX = 15 * 60_000;
 /** Turns that wait for one agent; past it callers hear `busy`. */
 export const AGENT_TURNS_MAX = 1_000;
-/** An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on: an app may stay broken for weeks. */
+/**
+ * An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on: an app
+ * may stay broken for weeks.
+ */
 export const AGENT_ALARM_RETRY_MS = 60_000;
 export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 /** An agent that nothing came to leaves memory. */
@@ -85,19 +103,30 @@ export const APP_START_MS_MAX = 20_000;
 /** The heap of one app's process, and all that it may be resident. */
 export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
-/** How often a process is asked whether it answers. One that takes AGENT_CPU_MS_MAX of a processor meanwhile is ended. */
+/**
+ * How often a process is asked whether it answers. One that takes AGENT_CPU_MS_MAX of a processor meanwhile is ended.
+ */
 export const APP_PING_MS = 2_000;
 /** One that answers nothing for so long is ended, whatever it is at: a machine that swaps is no reason before. */
 export const APP_SILENCE_MS_MAX = 30_000;
 /** How often a process's memory and processor time are looked at. */
 export const APP_WATCH_MS = 500;
-/** What work that nobody waits for may take to end when another takes the place of its process; turns have AGENT_TURN_MS_MAX. */
+/**
+ * What work that nobody waits for may take to end when another takes the place of its process; turns have
+ * AGENT_TURN_MS_MAX.
+ */
 export const APP_DRAIN_MS = 10_000;
-/** While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of one. */
+/**
+ * While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of
+ * one.
+ */
 export const APP_PROBE_MS = 30_000;
 /** The same while none starts, so that a host is well again soon after. */
 export const APP_PROBE_FAILED_MS = 2_000;
-/** A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB of it. */
+/**
+ * A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB
+ * of it.
+ */
 export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 /** Processes of apps on one host, at some 50 MB each. */
 export const APP_PROCESSES_MAX = 100;
@@ -135,9 +164,15 @@ export const SOCKET_BATCH_RETRY_MS = 50;
 export const SOCKET_ABSENCES_MAX = 100;
 /** What a process said and its host holds, until it is durable, sent or done; past it the process is ended. */
 export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
-/** What is on its way to one process: turns that it has not read, and answers of others that come for it; more is refused. */
+/**
+ * What is on its way to one process: turns that it has not read, and answers of others that come for it; more is
+ * refused.
+ */
 export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
-/** Log lines of one process per second. The log says how many further lines are missing. The process keeps this limit, and its host enforces it. */
+/**
+ * Log lines of one process per second. The log says how many further lines are missing. The process keeps this limit,
+ * and its host enforces it.
+ */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
 
 /** Attempts of `retry` in an app's code, and the longest pause between two of them. */
@@ -170,7 +205,10 @@ export const APP_LOG_MS = 3 * 24 * 3_600_000;
 export const APP_LOG_LINES_SHOWN_MAX = 1_000;
 export const APP_LOG_WAIT_S_MAX = 25;
 export const APP_LOG_LINE_CHARS_MAX = 8_000;
-/** What bundles and large bodies of all apps may take, and the databases of agents; the bus takes less where it has less. */
+/**
+ * What bundles and large bodies of all apps may take, and the databases of agents; the bus takes less where it has
+ * less.
+ */
 export const APPS_STORE_BYTES_MAX = 1024 ** 3;
 export const AGENTS_STORE_BYTES_MAX = 2 * 1024 ** 3;
 export const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
@@ -181,19 +219,28 @@ export const ACCOUNTS_KEPT_MAX = 1_000;
 export const SERVING_APPS_KEPT_MAX = 1_000;
 /** A request to an app, with the start of its process. */
 export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
-/** What one call brings an agent of a socket's frames, in JSON: the largest frame fits, escaped or as base64, in a message. */
+/**
+ * What one call brings an agent of a socket's frames, in JSON: the largest frame fits, escaped or as base64, in a
+ * message.
+ */
 export const SOCKET_CALL_BYTES_MAX = 800_000;
 /** What a client has said and its agent has not taken; past it the socket is read no further. */
 export const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
 /** How long a socket waits for its agent, whose host may be dying or moving. */
 export const SOCKET_CALL_MS_MAX = 60_000;
-/** A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above what most take. */
+/**
+ * A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above
+ * what most take.
+ */
 export const SOCKET_BESIDE_MS = 20;
 /** Batches of one socket that are under way at once, each a turn of its agent, which has AGENT_TURNS_MAX. */
 export const SOCKET_BATCHES_MAX = 16;
 /** An agent that is not done with a batch says so after this, and is asked again: well within a turn's time. */
 export const SOCKET_BATCH_HELD_MS = 15_000;
-/** Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was away. */
+/**
+ * Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was
+ * away.
+ */
 export const SOCKET_CHECKS_MAX = 64;
 /** Clients that are gone without a word are noticed after two of these. */
 export const SOCKET_PING_MS = 30_000;

@@ -1,4 +1,7 @@
-/** Lines that apps print, as they are in the stream of logs and as those see them who watch: JSON under `appLogSubject`. */
+/**
+ * Lines that apps print, as they are in the stream of logs and as those see them who watch: JSON under
+ * `appLogSubject`.
+ */
 import { z } from "zod";
 import { EpochMs } from "../values.ts";
 import { APP_LOG_LINE_CHARS_MAX } from "./app-limits.ts";

@@ -1,5 +1,6 @@
 /**
- * What an app's process and its host say to each other, over the IPC channel with V8's serialization. The process runs user
+ * What an app's process and its host say to each other, over the IPC channel with V8's serialization. The process
+ * runs user
  * code and owns the databases of its agents; the host owns the bus, sockets, timers and all that goes out.
  */
 
@@ -118,7 +119,8 @@ export type ToProcess =
       lastCommit: number;
     }
   /**
-   * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another turn is begun
+   * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another
+   * turn is begun
    * only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
    */
   | {
@@ -152,7 +154,9 @@ export type FromProcess =
   | { type: "opened"; agent: number }
   | { type: "unopened"; agent: number; error: ProcessError }
   /**
-   * Changed pages since the last commit, or a whole image. The next commit is taken when this one is `committed`, and messages `after` it wait until then. `actions` leave with it, and again after a takeover that cannot know whether they arrived.
+   * Changed pages since the last commit, or a whole image. The next commit is taken when this one is `committed`, and
+   * messages `after` it wait until then. `actions` leave with it, and again after a takeover that cannot know whether
+   * they arrived.
    */
   | {
       type: "commit";
@@ -163,7 +167,10 @@ export type FromProcess =
       /** The agent was destroyed: what is left is no agent until it writes again. */
       isGone?: boolean | undefined;
       actions: ProcessAction[];
-      /** Set before the commit is made, where it is sooner than what is set: absent means unchanged, null that nothing is due. */
+      /**
+       * Set before the commit is made, where it is sooner than what is set: absent means unchanged, null that nothing
+       * is due.
+       */
       wakeAt?: number | null | undefined;
     }
   /** Actions of no commit. */
@@ -221,8 +228,10 @@ export type Operation =
   | { type: "agent.request"; className: string; name: string; request: ProcessRequest }
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**
-   * A call of our own REST API as the app, below /v4/accounts/{its account}: bindings are made of it. The request's URL is
-   * `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's configuration binds.
+   * A call of our own REST API as the app, below /v4/accounts/{its account}: bindings are made of it. The request's
+   * URL is
+   * `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's
+   * configuration binds.
    */
   | {
       type: "rest";

@@ -1,5 +1,6 @@
 /**
- * Calls of the platform's REST API by code of an app. Its host asks a gateway over the bus, which acts as for a client with a token of that app. No token is needed, because only hosts and gateways can write to the bus.
+ * Calls of the platform's REST API by code of an app. Its host asks a gateway over the bus, which acts as for a
+ * client with a token of that app. No token is needed, because only hosts and gateways can write to the bus.
  */
 import { z } from "zod";
 import { NamespaceName } from "../repositories/git-names.ts";
@@ -14,7 +15,9 @@ export const APP_REST_QUEUE = "gateways";
 export const AppRestRequest = z.object({
   accountId: Id,
   app: AppName,
-  /** What the app may do: `artifacts` stands for artifacts.write, `browser` for browser-rendering.write, and no more. */
+  /**
+   * What the app may do: `artifacts` stands for artifacts.write, `browser` for browser-rendering.write, and no more.
+   */
   permission: z.enum(["artifacts", "browser"]),
   /** The one namespace of repositories that the call may reach; a call with `artifacts` and without it reaches none. */
   namespace: NamespaceName.optional(),

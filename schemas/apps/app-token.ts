@@ -1,5 +1,6 @@
 /**
- * Code of an app asks for the owner of a token that it received. Its host asks a gateway over the bus. The holder of a token may know what the token opens; nothing else is revealed.
+ * Code of an app asks for the owner of a token that it received. Its host asks a gateway over the bus. The holder of
+ * a token may know what the token opens; nothing else is revealed.
  */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";

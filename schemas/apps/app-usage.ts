@@ -1,4 +1,7 @@
-/** The contract of what an account's agents keep: how many there are, and their bytes, held to limits. The key is the account's id. */
+/**
+ * The contract of what an account's agents keep: how many there are, and their bytes, held to limits. The key is the
+ * account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
@@ -21,7 +24,8 @@ export const appUsage = defineContract({
   kind: "app-usage",
   messages: {
     /**
-     * Reserves this many bytes for an agent's log, in place of its earlier reservation. Refuses with `limit_reached` when that is more than before and past a limit; less is always accepted.
+     * Reserves this many bytes for an agent's log, in place of its earlier reservation. Refuses with `limit_reached`
+     * when that is more than before and past a limit; less is always accepted.
      */
     hold: {
       input: z.object({
@@ -54,6 +58,9 @@ export const noRoom = (limit: number) =>
     `Cannot store: the account's agents keep ${limit} bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)`,
   );
 
-/** Whether the stored size differs enough from the reported one to report it again: by a quarter, or by a small agent's whole size. */
+/**
+ * Whether the stored size differs enough from the reported one to report it again: by a quarter, or by a small
+ * agent's whole size.
+ */
 export const isToBeTold = (bytes: number, told: number): boolean =>
   Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0 && told > 0);

@@ -20,7 +20,10 @@ export const AppVersion = z.object({
 });
 export type AppVersion = z.infer<typeof AppVersion>;
 
-/** Sealed by `actors/apps/lib/app-secrets` or `gateway` code that has the key; the bus and its operators see only this. */
+/**
+ * Sealed by `actors/apps/lib/app-secrets` or `gateway` code that has the key; the bus and its operators see only
+ * this.
+ */
 export const SealedSecret = z.object({
   name: BindingName,
   sealed: z.string(),

@@ -1,5 +1,6 @@
 /**
- * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is `agentKey`), the
+ * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is
+ * `agentKey`), the
  * worker that posts them, and the breaker of an endpoint.
  */
 import { z } from "zod";
@@ -170,7 +171,10 @@ export const webhookPost = defineTasks({
   },
 });
 
-/** The contract of an endpoint's breaker. The key is the account's id and 32 hex characters of a hash of host and path. */
+/**
+ * The contract of an endpoint's breaker. The key is the account's id and 32 hex characters of a hash of host and
+ * path.
+ */
 export const endpointBreaker = defineContract({
   kind: "endpoint-breaker",
   messages: {

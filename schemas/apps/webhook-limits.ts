@@ -22,7 +22,10 @@ export const EVENT_INLINE_BYTES_MAX = 8_192;
 export const EVENT_REQUEST_CHARS_MAX = 65_536;
 /** What the rows of one inbox hold of bodies: it is in memory while events come. Past it they are blobs as well. */
 export const EVENT_INLINE_TOTAL_BYTES_MAX = 8_000_000;
-/** Inboxes of which a gateway knows that they have enough of bodies; one that is not known is asked about by its next event. */
+/**
+ * Inboxes of which a gateway knows that they have enough of bodies; one that is not known is asked about by its next
+ * event.
+ */
 export const HEAVY_INBOXES_KEPT_MAX = 1_000;
 /** Signatures of one event that are looked at: a sender that goes over to another secret has two or three. */
 export const SIGNATURES_READ_MAX = 16;
@@ -33,19 +36,33 @@ export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
 export const DELIVERIES_TOGETHER_MAX = 64;
 /** Characters of their requests: what goes together is no larger than one alone may be. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
-/** No further event of a round begins after this time. Finished ones are reported, and slow code gets its events one by one. */
+/**
+ * No further event of a round begins after this time. Finished ones are reported, and slow code gets its events one
+ * by one.
+ */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
-/** One mail drives rounds for this long at most, because it delays the removal of later mail. Then another mail continues. */
+/**
+ * One mail drives rounds for this long at most, because it delays the removal of later mail. Then another mail
+ * continues.
+ */
 export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
-/** What they write becomes one record, and another from here on: far below what one message holds, compressed or not. */
+/**
+ * What they write becomes one record, and another from here on: far below what one message holds, compressed or not.
+ */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
-/** Events of one record run without a pause for this long at most, so that they delay other agents of the app no longer than one event does. */
+/**
+ * Events of one record run without a pause for this long at most, so that they delay other agents of the app no
+ * longer than one event does.
+ */
 export const DELIVERIES_UNRECORDED_MS_MAX = 100;
 /** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */
 export const DELIVERIES_GATHER_LOAD = 0.8;
 /** Between two looks at that. */
 export const DELIVERY_LOAD_MS = 250;
-/** How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of them would. */
+/**
+ * How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of
+ * them would.
+ */
 export const DELIVERIES_GATHER_MS = 1_000;
 /** An agent that is silent for this long did not get the mail. Mail is tried for two minutes, and may wait before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
@@ -87,7 +104,10 @@ export const OUTGOING_TIMEOUT_MS = 15_000;
 /** What is kept of an answer, and what is read of it at all. */
 export const OUTGOING_ANSWER_CHARS_KEPT = 1_000;
 export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
-/** A try that is not heard of for so long is taken for lost: a full lane of endpoints that do not answer takes half of it. */
+/**
+ * A try that is not heard of for so long is taken for lost: a full lane of endpoints that do not answer takes half of
+ * it.
+ */
 export const OUTGOING_TRY_MS_MAX = 900_000;
 /** Tries that are shown of one webhook. */
 export const OUTGOING_TRIES_KEPT = 10;

@@ -1,11 +1,15 @@
 /** Limits of the authorization server and of OAuth clients that clients see or several folders share. */
 
-/** A client redeems a code as soon as its browser is back: seconds (RFC 6749 section 4.1.2 says ten minutes at most). */
+/**
+ * A client redeems a code as soon as its browser is back: seconds (RFC 6749 section 4.1.2 says ten minutes at most).
+ */
 export const CODE_MS = 60_000;
 export const ACCESS_TOKEN_MS = 3_600_000;
 /** Lifetime of an unused refresh token. */
 export const REFRESH_TOKEN_MS = 30 * 86_400_000;
-/** Grace period in which a used refresh token is accepted again, because processes of one client may refresh at once. */
+/**
+ * Grace period in which a used refresh token is accepted again, because processes of one client may refresh at once.
+ */
 export const REFRESH_GRACE_MS = 60_000;
 /** Lifetime of a grant. After it the person must consent again, even if the grant was refreshed. */
 export const GRANT_MS = 365 * 86_400_000;
@@ -28,7 +32,10 @@ export const OAUTH_CLIENTS_PER_ACCOUNT_MAX = 100;
 export const CLIENT_SECRETS_MAX = 2;
 /** Precision of a secret's last use. A finer value would cost a write for every use. */
 export const SECRET_USED_EVERY_MS = 3_600_000;
-/** Characters of one value that the change log stores, before and after the change. A full log stays within a few megabytes. */
+/**
+ * Characters of one value that the change log stores, before and after the change. A full log stays within a few
+ * megabytes.
+ */
 export const AUDIT_VALUE_CHARS_MAX = 500;
 /** How long the change log of a deleted client stays readable. */
 export const AUDIT_KEPT_MS = 90 * 86_400_000;

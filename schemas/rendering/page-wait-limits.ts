@@ -1,14 +1,23 @@
 /** How long a page is waited for that is to be printed or drawn as it is. */
 
-/** Chromium prints once images have loaded, or some 2 s later; what still hangs after this, or after half of the print's own time, is cut off. */
+/**
+ * Chromium prints once images have loaded, or some 2 s later; what still hangs after this, or after half of the
+ * print's own time, is cut off.
+ */
 export const LOAD_REST_MS = 10_000;
-/** How long a page with images on their way, which most have for less, is waited for before Chromium is asked to print it. */
+/**
+ * How long a page with images on their way, which most have for less, is waited for before Chromium is asked to print
+ * it.
+ */
 export const LOAD_SOON_MS = 1_000;
 /** From the last image to the load event; a page that has none, or a script that hangs, is printed without. */
 export const LOAD_EVENT_MS = 100;
 /** Fonts that do not come in this time are replaced by others. */
 export const FONTS_WAIT_MS = 5_000;
-/** For `networkidle2`: a page whose requests follow one another for this long, never more than two at a time, is polling. */
+/**
+ * For `networkidle2`: a page whose requests follow one another for this long, never more than two at a time, is
+ * polling.
+ */
 export const NETWORK_POLLING_MS = 5_000;
 /** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
 export const DRAWING_SETTLE_MS = 2_000;

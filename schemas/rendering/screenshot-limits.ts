@@ -3,7 +3,8 @@
 /** A side of a picture, in device pixels: WebP has no more. */
 export const SCREENSHOT_SIDE_PX_MAX = 16_383;
 /**
- * A picture's device pixels: the default window, eight times. While Chromium compresses them it answers nobody, for 3 to 4 s
+ * A picture's device pixels: the default window, eight times. While Chromium compresses them it answers nobody, for 3
+ * to 4 s
  * where all of it is noise; a browser is ended when it does not answer for BROWSER_PING_TIMEOUT_MS.
  */
 export const SCREENSHOT_PIXELS_MAX = 8 * 1_920 * 1_080;

@@ -35,7 +35,9 @@ export const READER_AGE_MS_MAX = 20 * 60_000;
 export const READS_WAITING_MAX = 10_000;
 /** A read takes less, from a slow disk too. */
 export const READ_MS_MAX = 20_000;
-/** Bytes of objects that answers of one gateway hold at once: eight files of the largest size, or as many such trees. */
+/**
+ * Bytes of objects that answers of one gateway hold at once: eight files of the largest size, or as many such trees.
+ */
 export const READ_BYTES_MAX = 256 * 1024 * 1024;
 /** A file's path as it is sent: PATH_MAX of Linux. */
 export const PATH_BYTES_MAX = 4_096;
@@ -74,7 +76,10 @@ export const COMMIT_AUTHOR_CHARS_MAX = 256;
 /** Directories above one file, and bytes of one name: what file systems take. */
 export const COMMIT_PATH_DEPTH_MAX = 64;
 export const COMMIT_NAME_BYTES_MAX = 255;
-/** Bytes of directories that one commit reads and makes: each entry takes some ten times as much in memory while it is made. */
+/**
+ * Bytes of directories that one commit reads and makes: each entry takes some ten times as much in memory while it is
+ * made.
+ */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 /** Bytes of its small files that are packed before others have their turn: some ten milliseconds. */
 export const PACKED_AT_ONCE_BYTES = 512 * 1024;

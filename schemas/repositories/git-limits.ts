@@ -13,7 +13,9 @@ export const NAMESPACE_REPOS_MAX = 50_000;
 export const REMOVED_NAMES_MAX = 200;
 /** A name that was claimed for a repository which did not come to be is free again after this. */
 export const NAME_CLAIM_MS = 60_000;
-/** Claims that a namespace keeps in its value, where one is stored in a tenth of the time a row takes; more are rows. */
+/**
+ * Claims that a namespace keeps in its value, where one is stored in a tenth of the time a row takes; more are rows.
+ */
 export const NAME_CLAIMS_MAX = 16;
 export const REPO_LIST_MAX = 200;
 /** Rules of one repository; each is held against each ref that a push changes. */
@@ -48,17 +50,28 @@ export const STAGED_PUSHES_MAX = 4;
 export const STAGED_MS = 10 * 60_000;
 /** Packs one change may add or take away: a transition has TRANSITION_ROWS_MAX rows. */
 export const SWAP_PACKS_MAX = 200;
-/** Packs of one repository: past them a push waits for compaction, which begins at COMPACT_PACKS. At some 120 bytes they fit an answer. */
+/**
+ * Packs of one repository: past them a push waits for compaction, which begins at COMPACT_PACKS. At some 120 bytes
+ * they fit an answer.
+ */
 export const REPO_PACKS_MAX = 2_000;
 /** Packed bytes of one repository, and bytes of one file, as in the public API, where nobody sets others. */
 export const REPO_BYTES_MAX = 1_000_000_000;
 export const FILE_BYTES_MAX = 32 * 1024 * 1024;
-/** The least and the most that either may be set to: a tree of 20,000 entries is an object too; offsets in a pack have 31 bits. */
+/**
+ * The least and the most that either may be set to: a tree of 20,000 entries is an object too; offsets in a pack have
+ * 31 bits.
+ */
 export const GIT_BYTES_SETTING_MIN = 1_000_000;
 export const REPO_BYTES_SETTING_MAX = 2_000_000_000;
-/** A file and two others, of which a delta makes it, fit GIT_PROCESS_KIB_MAX; and two are read at a time (READ_BYTES_MAX). */
+/**
+ * A file and two others, of which a delta makes it, fit GIT_PROCESS_KIB_MAX; and two are read at a time
+ * (READ_BYTES_MAX).
+ */
 export const FILE_BYTES_SETTING_MAX = 128 * 1024 * 1024;
-/** Objects of one push unpacked, by what a repository may have packed: long histories have some thirty times as much. */
+/**
+ * Objects of one push unpacked, by what a repository may have packed: long histories have some thirty times as much.
+ */
 export const INFLATED_FACTOR = 100;
 /** Directories below each other in one repository: git goes down them by recursion. Ten times what is ever seen. */
 export const TREE_DEPTH_MAX = 512;
@@ -73,9 +86,15 @@ export const TREE_EDGES_MAX = 2_000_000;
 /** Push options of one push, and characters of one: a line of the protocol holds no more than 65,516. */
 export const PUSH_OPTIONS_MAX = 64;
 export const PUSH_OPTION_CHARS_MAX = 1_024;
-/** All of them as JSON: they stand in the event of each ref, and with EVENT_REFS_MAX of them still fit TRANSITION_ROW_BYTES_MAX. */
+/**
+ * All of them as JSON: they stand in the event of each ref, and with EVENT_REFS_MAX of them still fit
+ * TRANSITION_ROW_BYTES_MAX.
+ */
 export const PUSH_OPTIONS_BYTES_MAX = 4_096;
-/** Commits at which the history of a repository that was imported to a depth ends: every answer about it names them all. */
+/**
+ * Commits at which the history of a repository that was imported to a depth ends: every answer about it names them
+ * all.
+ */
 export const REPO_SHALLOW_MAX = 1_000;
 /** Shallow commits a client may name; a clone of depth 1 has one for each ref. */
 export const SHALLOW_LINES_MAX = 20_000;
@@ -123,7 +142,10 @@ export const EVENT_NAME_CHARS_MAX = 200;
 export const EVENT_PARENTS_MAX = 16;
 /** Existing refs that a new ref is compared with, to find its new commits. */
 export const EVENT_OTHERS_MAX = 50;
-/** Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all other events. */
+/**
+ * Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all
+ * other events.
+ */
 export const FETCH_TOLD_MS = 1_000;
 /** Bytes of events in one message about what was pushed. */
 export const EVENTS_DESCRIBED_BYTES = 150_000;
@@ -168,13 +190,18 @@ export const GIT_STDERR_CHARS_MAX = 4_000;
 export const GIT_SPAWNER_PLACES = 12;
 /** After this, who starts processes for a gateway is itself started again. */
 export const GIT_SPAWNER_RETRY_MS = 5_000;
-/** Prefixes of names in one question about refs that is answered without a process: git itself gives up counting here. */
+/**
+ * Prefixes of names in one question about refs that is answered without a process: git itself gives up counting here.
+ */
 export const LISTED_PREFIXES_MAX = 1_000;
 /** A fetch's negotiation, unpacked: git's own bound (http.maxRequestBuffer). */
 export const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 /** The commands of a push before its pack: REFS_MAX of them with names at their bound, and options. */
 export const PUSH_HEAD_BYTES_MAX = 16 * 1024 * 1024;
-/** A body that brings fewer bytes than this in this time is cut off, because it holds a process. 1 kB a second is too slow for any line. */
+/**
+ * A body that brings fewer bytes than this in this time is cut off, because it holds a process. 1 kB a second is too
+ * slow for any line.
+ */
 export const GIT_BODY_STALL_MS = 30_000;
 export const GIT_BODY_STALL_BYTES = 32 * 1024;
 /** Bytes of a pack that are read before it gets a process. Most pushes arrive whole by then. */
@@ -185,7 +212,10 @@ export const PUSH_AHEAD_BYTES = 1024 * 1024;
 /** Packs with at most this many objects and bytes of deltas are read without git, which saves a process. */
 export const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
-/** What the repository may take to decide a push, longer than any election: who pushes would rather wait than not know. */
+/**
+ * What the repository may take to decide a push, longer than any election: who pushes would rather wait than not
+ * know.
+ */
 export const SWAP_DEADLINE_MS = 60_000;
 /** Protected refs of one push whose histories are compared; each is a process. */
 export const COMPARED_MAX = 50;
@@ -224,7 +254,10 @@ export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 
 // --- Upkeep of packs ---
 
-/** Packs are joined from this number on. A fetch from 100 packs takes a fifth longer than from one, from 1,000 three times as long. */
+/**
+ * Packs are joined from this number on. A fetch from 100 packs takes a fifth longer than from one, from 1,000 three
+ * times as long.
+ */
 export const COMPACT_PACKS = 50;
 /** Repositories a gateway puts together at a time, or sweeps: each takes a core and the disk. */
 export const UPKEEP_SLOTS = 1;
@@ -235,7 +268,10 @@ export const UPKEEP_LOST_MS = 60 * 60_000;
 export const PRUNE_FOR_ROOM_MS = 24 * 60 * 60_000;
 /** Pruning gives way to pushes; so often it begins anew before it leaves it for later. */
 export const PRUNE_TRIES_MAX = 5;
-/** How long a stored pack is surely there, though nobody names it: longer than any push takes between storing and asking. */
+/**
+ * How long a stored pack is surely there, though nobody names it: longer than any push takes between storing and
+ * asking.
+ */
 export const PACK_HELD_MS = 15 * 60_000;
 /**
  * A pack that nobody names is removed when nobody has named it for so long: readers that know it from an older manifest
@@ -272,7 +308,9 @@ export const GIT_CACHE_FETCHES = 8;
 /** Refs of all manifests kept in memory: some 50 MB. */
 export const GIT_CACHE_REFS_MAX = 250_000;
 /**
- * Packs of at least this size get bitmaps when they are cloned; smaller ones save nothing. Bitmaps are made again when the packs have grown by this factor, and abandoned after this time: a history of a million commits takes half a minute.
+ * Packs of at least this size get bitmaps when they are cloned; smaller ones save nothing. Bitmaps are made again
+ * when the packs have grown by this factor, and abandoned after this time: a history of a million commits takes half
+ * a minute.
  */
 export const GIT_BITMAPS_FROM_BYTES = 1_000_000;
 export const GIT_BITMAPS_GROWTH = 1.5;

@@ -1,4 +1,7 @@
-/** The contract of what an account has stored in repositories: its bytes, held to a bound. The key is the account's id. */
+/**
+ * The contract of what an account has stored in repositories: its bytes, held to a bound. The key is the account's
+ * id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
@@ -18,7 +21,10 @@ export type GitStored = z.infer<typeof GitStored>;
 export const gitStorage = defineContract({
   kind: "git-storage",
   messages: {
-    /** Keeps room for a while for what is about to be stored. Refuses with `storage_full`; a `bytesMax` of 0 is no bound. */
+    /**
+     * Keeps room for a while for what is about to be stored. Refuses with `storage_full`; a `bytesMax` of 0 is no
+     * bound.
+     */
     hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
     /** Told once it is stored; or that nothing of it is, or nothing that was not there. */
     settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },

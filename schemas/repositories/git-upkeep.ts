@@ -18,7 +18,10 @@ export const gitUpkeep = defineTasks({
       lane: "upkeep",
       input: z.object({ address: RepoAddress, prune: z.boolean() }),
     },
-    /** Looks for the commits that a push brought. The key is the repository's id; `repo-events` of its account hears `described`. */
+    /**
+     * Looks for the commits that a push brought. The key is the repository's id; `repo-events` of its account hears
+     * `described`.
+     */
     describe: {
       lane: "events",
       input: z.object({

@@ -20,7 +20,8 @@ export const namespaceList = defineContract({
   kind: "namespace-list",
   messages: {
     /**
-     * Lists a namespace before it is made, so that nobody misses it afterwards. Refuses past the limit. An entry whose namespace is never made disappears soon.
+     * Lists a namespace before it is made, so that nobody misses it afterwards. Refuses past the limit. An entry
+     * whose namespace is never made disappears soon.
      */
     announce: { input: z.object({ name: NamespaceName }), reply: Nothing },
     /** By name. */

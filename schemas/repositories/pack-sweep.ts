@@ -1,4 +1,7 @@
-/** The contract of the sweep of packs and large files: which nobody names, and since when. There is one, with the key PACK_SWEEP. */
+/**
+ * The contract of the sweep of packs and large files: which nobody names, and since when. There is one, with the key
+ * PACK_SWEEP.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";

@@ -1,4 +1,7 @@
-/** The contract of an account's repository events: what happened, in its order, for those who follow it. The key is the account's id. */
+/**
+ * The contract of an account's repository events: what happened, in its order, for those who follow it. The key is
+ * the account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EVENTS_LISTED_MAX } from "./git-limits.ts";
@@ -15,7 +18,8 @@ export const RepoEventFilter = z.object({
 export type RepoEventFilter = z.infer<typeof RepoEventFilter>;
 
 /**
- * A subscriber: an actor whose contract has the message REPO_HAPPENED with the input RepoHappened. It gets each event once and in order.
+ * A subscriber: an actor whose contract has the message REPO_HAPPENED with the input RepoHappened. It gets each event
+ * once and in order.
  */
 export const RepoEventSubscriber = z.object({
   kind: z.string().regex(/^[a-z][a-z0-9-]*$/),

@@ -227,7 +227,8 @@ export const repo = defineContract({
     nameReleased: { input: Nothing },
 
     /**
-     * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. Until `done`, ask again with the reply's cursor. A part alone is no state that ever existed.
+     * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. Until
+     * `done`, ask again with the reply's cursor. A part alone is no state that ever existed.
      */
     manifest: {
       input: z.object({
@@ -269,7 +270,8 @@ export const repo = defineContract({
       reply: Nothing,
     },
     /**
-     * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either changes.
+     * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either
+     * changes.
      * The packs are stored, and complete together with those of `generation`.
      */
     swap: {
@@ -304,7 +306,8 @@ export const repo = defineContract({
     },
     /**
      * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them. Refuses
-     * with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything changed since
+     * with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything changed
+     * since
      * `version`.
      */
     compact: {

@@ -74,7 +74,8 @@ export async function removeLogin(folder: string): Promise<void> {
 }
 
 /**
- * Waits for the lock. SQLite is Node's only way to a lock of the operating system, which is released when its process ends, however it ends.
+ * Waits for the lock. SQLite is Node's only way to a lock of the operating system, which is released when its process
+ * ends, however it ends.
  */
 export async function withLoginLock<T>(folder: string, run: () => Promise<T>): Promise<T> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

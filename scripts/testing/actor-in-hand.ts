@@ -1,4 +1,7 @@
-/** One actor in the hand of a test: its state and rows between messages, the time, its reminders, and what it has sent. */
+/**
+ * One actor in the hand of a test: its state and rows between messages, the time, its reminders, and what it has
+ * sent.
+ */
 import type { ActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
 import { runHandler } from "./run-handler.ts";

@@ -1,4 +1,6 @@
-/** A private bus with the streams of the runtime, and hosts, workers and clients on it, all in the test's own process. */
+/**
+ * A private bus with the streams of the runtime, and hosts, workers and clients on it, all in the test's own process.
+ */
 import type { StreamInfoRequestOptions } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
 import pino, { type Logger } from "pino";

@@ -1,4 +1,7 @@
-/** A process that hosts agents and the kinds beneath them, for tests that kill it: `node agent-host-main.ts <url> <name> <key>`. */
+/**
+ * A process that hosts agents and the kinds beneath them, for tests that kill it: `node agent-host-main.ts <url>
+ * <name> <key>`.
+ */
 import { once } from "node:events";
 import pino from "pino";
 import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";

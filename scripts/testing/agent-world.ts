@@ -1,4 +1,7 @@
-/** Hosts of agents on a private bus, with apps that a test deploys, and a gateway's side of sockets that it can look at. */
+/**
+ * Hosts of agents on a private bus, with apps that a test deploys, and a gateway's side of sockets that it can look
+ * at.
+ */
 import pino from "pino";
 import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";
 import { agentInboxActor } from "../../actors/apps/agent-inbox/agent-inbox.ts";

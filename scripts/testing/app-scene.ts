@@ -1,4 +1,7 @@
-/** A cluster with one app: gateways, hosts of actors and a bus in processes of their own, each of which a test may kill. */
+/**
+ * A cluster with one app: gateways, hosts of actors and a bus in processes of their own, each of which a test may
+ * kill.
+ */
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { request as ask } from "node:http";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** Tells of something that comes to this process when it came at the earliest: a process that stands still sees it late. */
+/**
+ * Tells of something that comes to this process when it came at the earliest: a process that stands still sees it
+ * late.
+ */
 
 /** How often the process looks at the clock: what it sees came after the last look but two. */
 const LOOK_MS = 1;

@@ -1,4 +1,7 @@
-/** A client of an egress proxy, and a proxy under which names of `.test` lead to loopback: 127.0.0.2 is open, 127.0.0.1 is not. */
+/**
+ * A client of an egress proxy, and a proxy under which names of `.test` lead to loopback: 127.0.0.2 is open,
+ * 127.0.0.1 is not.
+ */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { connect, type Socket } from "node:net";

@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
-/** Guides work in a folder that `mktemp -d` makes. Put before a guide's commands, this makes it "work" in the home folder. */
+/**
+ * Guides work in a folder that `mktemp -d` makes. Put before a guide's commands, this makes it "work" in the home
+ * folder.
+ */
 export const WORK_FOLDER = 'mktemp() { mkdir -p "$HOME/work" && echo "$HOME/work"; }\n';
 
 /** Returns the shell blocks of a Markdown file in order. `path` is relative to the repository. */

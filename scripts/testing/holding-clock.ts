@@ -1,4 +1,7 @@
-/** A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their signal. */
+/**
+ * A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their
+ * signal.
+ */
 import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 

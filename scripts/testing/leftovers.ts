@@ -9,7 +9,10 @@ export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
 const END_MS_MAX = 5_000;
 const LOOK_MS = 20;
 
-/** Resolves with the marked processes besides `keep` that are still there after `ms`; with none as soon as all have ended. */
+/**
+ * Resolves with the marked processes besides `keep` that are still there after `ms`; with none as soon as all have
+ * ended.
+ */
 export async function leftAfter(
   mark: string,
   keep: number | undefined,

@@ -1,4 +1,7 @@
-/** A hosted kind for tests of the runtime: each key writes lines into a log of its own on the bus, fenced as agents are. */
+/**
+ * A hosted kind for tests of the runtime: each key writes lines into a log of its own on the bus, fenced as agents
+ * are.
+ */
 import { z } from "zod";
 import { writeAtomically } from "../../actors/runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";

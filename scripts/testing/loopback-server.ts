@@ -1,4 +1,7 @@
-/** A server for a test: on a loopback address of its own, a port chosen by the system, closed with all its connections. */
+/**
+ * A server for a test: on a loopback address of its own, a port chosen by the system, closed with all its
+ * connections.
+ */
 import { once } from "node:events";
 import {
   createServer as createHttpServer,

@@ -25,7 +25,8 @@ function commandOf(pid: number): string {
 export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/process/main.ts");
 
 /**
- * What tells this process from any that had its number, or will: numbers come again within minutes where many processes start.
+ * What tells this process from any that had its number, or will: numbers come again within minutes where many
+ * processes start.
  * Undefined where there is none, or it has ended.
  */
 export function processMark(pid: number): string | undefined {
@@ -48,7 +49,9 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Stops it. A signal may still be on its way to some of its threads when kill(2) has returned: until then they work. */
+/**
+ * Stops it. A signal may still be on its way to some of its threads when kill(2) has returned: until then they work.
+ */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, "SIGSTOP");
   await until("it stands still", () => standsStill(pid));

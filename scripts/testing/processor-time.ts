@@ -11,7 +11,10 @@ export function processorTime(): () => number {
 
 const LOOK_MS = 10;
 
-/** Starts to watch; call what it returns, once, for the longest that this thread has worked without looking at its timers. */
+/**
+ * Starts to watch; call what it returns, once, for the longest that this thread has worked without looking at its
+ * timers.
+ */
 export function longestTurn(): () => number {
   let longestMs = 0;
   let turn = processorTime();

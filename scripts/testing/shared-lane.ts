@@ -1,4 +1,6 @@
-/** A kind of task for tests of lanes that serve their keys in turn, and the worker that does it under a test's orders. */
+/**
+ * A kind of task for tests of lanes that serve their keys in turn, and the worker that does it under a test's orders.
+ */
 import { z } from "zod";
 import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import type { TurnLimits } from "../../actors/runtime/workers/task-turns.ts";

@@ -1,5 +1,6 @@
 /**
- * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had passed.
+ * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had
+ * passed.
  * One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it is.
  */
 import { once } from "node:events";

@@ -1,4 +1,6 @@
-/** Makes and revokes API tokens over HTTP without a pause, and knows afterwards what must be there and what must not. */
+/**
+ * Makes and revokes API tokens over HTTP without a pause, and knows afterwards what must be there and what must not.
+ */
 import type { Credentials } from "./role-process.ts";
 import { until } from "./until.ts";
 

@@ -60,7 +60,8 @@ export const turnTakerActor = defineActor(turnTaker, {
 });
 
 /**
- * Makes requests as the site tells it to; `visited` hears when each one left, and the earliest moment that the site can have
+ * Makes requests as the site tells it to; `visited` hears when each one left, and the earliest moment that the site
+ * can have
  * meant, by a clock that all workers share.
  */
 export function turnWorker(

@@ -1,4 +1,7 @@
-/** Keeps the events of one agent from when their sender hears that they arrived until the agent has had them, and a while longer. */
+/**
+ * Keeps the events of one agent from when their sender hears that they arrived until the agent has had them, and a
+ * while longer.
+ */
 import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
 import {
   EVENT_IDS_KEPT_MS,

@@ -1,4 +1,7 @@
-/** Gives an agent its events, one after the other, each until it is taken or given up: several together while it is behind. */
+/**
+ * Gives an agent its events, one after the other, each until it is taken or given up: several together while it is
+ * behind.
+ */
 import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
@@ -56,7 +59,9 @@ export function tellAgent(draft: InboxDraft): void {
   draft.send.push(envelope(agent, draft.key, "deliver", {}));
 }
 
-/** What the agent's host said of a try: of those that went together, as far as it came with them. The next one begins. */
+/**
+ * What the agent's host said of a try: of those that went together, as far as it came with them. The next one begins.
+ */
 export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
   const { turn } = draft.state;
   // A try that was given up may be answered after all: late for its own turn, or for one that is over.

@@ -1,4 +1,7 @@
-/** One agent in memory: its turns run in its app's process, and nothing of them gets out before their record is in its log. */
+/**
+ * One agent in memory: its turns run in its app's process, and nothing of them gets out before their record is in its
+ * log.
+ */
 import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
 import { AGENT_TURN_MS_MAX, APP_DRAIN_MS } from "../../../schemas/apps/app-limits.ts";
 import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";

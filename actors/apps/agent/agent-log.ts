@@ -1,4 +1,7 @@
-/** An agent's database on the bus: records of changed pages since an image, with the socket actions that go out with each. */
+/**
+ * An agent's database on the bus: records of changed pages since an image, with the socket actions that go out with
+ * each.
+ */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { SocketAction } from "../../../schemas/apps/agent-sockets.ts";

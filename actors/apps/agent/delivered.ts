@@ -8,7 +8,8 @@ import { ActorError } from "../../../schemas/errors.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /**
- * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there is a
+ * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there
+ * is a
  * next one to be asked for: only where `takesNext`.
  */
 export async function answerDeliveries(

@@ -73,7 +73,8 @@ export class Deliveries {
   }
 
   /**
-   * Takes rounds of events from the inbox until nothing is left. Only then is the mail done, so that the agent's next owner continues after a failure. Rejects when the next owner must continue.
+   * Takes rounds of events from the inbox until nothing is left. Only then is the mail done, so that the agent's next
+   * owner continues after a failure. Rejects when the next owner must continue.
    */
   async take(): Promise<void> {
     const { actors, clock, key, givesWay, ended } = this.#parts;
@@ -103,7 +104,10 @@ export class Deliveries {
     return !this.#stopped.signal.aborted && this.#parts.goesOn();
   }
 
-  /** Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be had. */
+  /**
+   * Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be
+   * had.
+   */
   async #take(
     deliveries: readonly [Given, ...Given[]],
     { waiting, takesNext }: { waiting: number; takesNext: () => boolean },

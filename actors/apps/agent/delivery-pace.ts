@@ -1,5 +1,6 @@
 /**
- * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events meanwhile. A record costs about the same, however many events it holds.
+ * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events
+ * meanwhile. A record costs about the same, however many events it holds.
  */
 import {
   DELIVERIES_GATHER_LOAD,

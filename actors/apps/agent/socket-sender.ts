@@ -1,4 +1,7 @@
-/** Brings an agent's socket actions to the gateways that hold its sockets: in order, each batch when the last was answered. */
+/**
+ * Brings an agent's socket actions to the gateways that hold its sockets: in order, each batch when the last was
+ * answered.
+ */
 import {
   type SocketAction,
   type SocketBatch,

@@ -1,4 +1,7 @@
-/** Keeps webhooks away from an endpoint that keeps failing, and lets one through from time to time to see whether it is back. */
+/**
+ * Keeps webhooks away from an endpoint that keeps failing, and lets one through from time to time to see whether it
+ * is back.
+ */
 import { z } from "zod";
 import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
 import {

@@ -288,7 +288,8 @@ export class Agent<Env = unknown, State = unknown> {
   }
 
   /**
-   * A webhook from here: signed where there is a secret, tried again for days. Of several secrets each signs, up to three, so
+   * A webhook from here: signed where there is a secret, tried again for days. Of several secrets each signs, up to
+   * three, so
    * that receivers may go over from one to the next. Resolves with its id when it is stored.
    */
   async webhook(

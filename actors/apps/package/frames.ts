@@ -1,4 +1,7 @@
-/** The frames that agents and their clients exchange, as clients in the field speak them: the only place that has their names. */
+/**
+ * The frames that agents and their clients exchange, as clients in the field speak them: the only place that has
+ * their names.
+ */
 
 export const FRAME = {
   identity: "cf_agent_identity",

@@ -1,4 +1,7 @@
-/** How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent is. */
+/**
+ * How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent
+ * is.
+ */
 import { deserialize, serialize } from "node:v8";
 import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { PROPS_HEADER, toProcessRequest, toResponse } from "../process/exchange.ts";

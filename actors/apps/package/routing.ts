@@ -22,7 +22,9 @@ export interface RouteOptions extends AgentOptions {
   prefix?: string;
   /** Answers what browsers ask before they call from another origin, with these headers or those of everyone. */
   cors?: boolean | Record<string, string>;
-  /** May answer in place of the agent, or change the request: before a socket is opened, and before any other request. */
+  /**
+   * May answer in place of the agent, or change the request: before a socket is opened, and before any other request.
+   */
   onBeforeConnect?: Hook;
   onBeforeRequest?: Hook;
 }

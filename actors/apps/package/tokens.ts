@@ -33,7 +33,9 @@ export function verifyThrough(link: Pick<HostLink, "operate">): void {
 }
 
 /**
- * Identifies an API token or OAuth access token, or the one of a request's `Authorization: Bearer`. Returns null when there is none or it is not valid. Anybody may have a token, so the app must decide which accounts, people or clients it admits.
+ * Identifies an API token or OAuth access token, or the one of a request's `Authorization: Bearer`. Returns null when
+ * there is none or it is not valid. Anybody may have a token, so the app must decide which accounts, people or
+ * clients it admits.
  */
 export async function verifyToken(
   from: string | Request | null | undefined,
@@ -54,7 +56,8 @@ function bearerOf(request: Request | null | undefined): string | undefined {
 }
 
 /**
- * Whether both are the same, as text in UTF-8 or as bytes: for signatures and other secrets, of any length. What differs
+ * Whether both are the same, as text in UTF-8 or as bytes: for signatures and other secrets, of any length. What
+ * differs
  * takes as long as what does not, so nobody learns how much of a guess was right.
  */
 export function timingSafeEqual(

@@ -41,7 +41,8 @@ export interface Schedule<T = unknown> {
 export interface ScheduleOptions {
   retry?: RetryOptions;
   /**
-   * A schedule of the same callback and payload is returned and not made again, whatever its delay or date. Without a word
+   * A schedule of the same callback and payload is returned and not made again, whatever its delay or date. Without a
+   * word
    * it is so with cron and intervals, where the expression or the interval is the same too.
    */
   idempotent?: boolean;

@@ -1,4 +1,7 @@
-/** SQL on one agent's database: user statements under the guard and with checked values, and the platform's own beside them. */
+/**
+ * SQL on one agent's database: user statements under the guard and with checked values, and the platform's own beside
+ * them.
+ */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentRefusal, SqlError } from "../package/refusal.ts";
 import { PAGE_BYTES, type PageLog, SQL_BYTES_MAX } from "./page-log.ts";
@@ -99,7 +102,9 @@ export class AgentDatabase {
     }
   }
 
-  /** The platform's own SQL. It has room past the bound, so that an agent whose database is full can still be emptied. */
+  /**
+   * The platform's own SQL. It has room past the bound, so that an agent whose database is full can still be emptied.
+   */
   own(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.#mustBeOpen();
     return this.#asOwn(() => {

@@ -1,5 +1,6 @@
 /**
- * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an app makes
+ * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an
+ * app makes
  * it no faster than somebody reads.
  */
 
@@ -112,7 +113,10 @@ async function readPart(made: Made): Promise<Uint8Array | undefined> {
   return bytes === 0 ? undefined : takePart(made, Buffer.concat(parts, bytes));
 }
 
-/** Undefined at the end; and where something `isThere`, before what is not ready, or fails, and is heard of by the next pull. */
+/**
+ * Undefined at the end; and where something `isThere`, before what is not ready, or fails, and is heard of by the
+ * next pull.
+ */
 async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | undefined> {
   try {
     const read = await (isThere ? Promise.race([made.next, notYet()]) : made.next);

@@ -3,7 +3,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { APP_HEAP_MB_MAX } from "../../../schemas/apps/app-limits.ts";
 
-/** Old objects are not looked through below this: with V8's few MB a busy app did so every 200 events, a tenth of its processor. */
+/**
+ * Old objects are not looked through below this: with V8's few MB a busy app did so every 200 events, a tenth of its
+ * processor.
+ */
 const HEAP_MB_FIRST = 64;
 
 export interface ProcessFolders {

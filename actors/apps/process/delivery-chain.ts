@@ -1,4 +1,7 @@
-/** Deliveries that came together: while they are taken, quick, and touch nothing outside, each follows at once, and all share a record. */
+/**
+ * Deliveries that came together: while they are taken, quick, and touch nothing outside, each follows at once, and
+ * all share a record.
+ */
 import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import type { OpenAgent } from "./open-agent.ts";
 

@@ -1,4 +1,7 @@
-/** `fetch` of an app's default export: what answers requests that are for no agent, and says which agent takes a socket. */
+/**
+ * `fetch` of an app's default export: what answers requests that are for no agent, and says which agent takes a
+ * socket.
+ */
 
 import { serialize } from "node:v8";
 import type {

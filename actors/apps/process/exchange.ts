@@ -48,7 +48,9 @@ export async function toProcessRequest(
   };
 }
 
-/** `open` gives what is not whole in time a number, under which the rest is read; without it the answer is waited for. */
+/**
+ * `open` gives what is not whole in time a number, under which the rest is read; without it the answer is waited for.
+ */
 export async function toProcessAnswer(
   response: unknown,
   bytesMax: number,

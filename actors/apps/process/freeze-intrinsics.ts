@@ -1,9 +1,13 @@
 /**
- * Makes the built-in functions that are handed the platform's own objects what they are for good: with one that an app's code has put in their place it
+ * Makes the built-in functions that are handed the platform's own objects what they are for good: with one that an
+ * app's code has put in their place it
  * would hold its agents' runtime, and by that the link to the host.
  */
 
-/** They get what the platform keeps. Those of texts, numbers, dates and errors see values alone, and stay open to libraries. */
+/**
+ * They get what the platform keeps. Those of texts, numbers, dates and errors see values alone, and stay open to
+ * libraries.
+ */
 const HELD = [
   "Array",
   "FinalizationRegistry",

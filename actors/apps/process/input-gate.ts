@@ -1,6 +1,8 @@
 /**
- * Delivers events to one agent, each alone: the next begins when the code that the last one resumed waits for something other than
- * storage. So nothing comes between a read of the storage and the write that follows it, as in the public model of such agents.
+ * Delivers events to one agent, each alone: the next begins when the code that the last one resumed waits for
+ * something other than
+ * storage. So nothing comes between a read of the storage and the write that follows it, as in the public model of
+ * such agents.
  */
 import { type Running, runAs, running } from "../package/current-agent.ts";
 import { setImmediate } from "./native-timers.ts";
@@ -34,7 +36,8 @@ export class InputGate {
   }
 
   /**
-   * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that run none
+   * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that
+   * run none
    * of the agent's code, such as our own timer. The next record then holds all that the event writes before it waits.
    */
   start<T>(event: () => T | Promise<T>): Promise<T> {
@@ -71,7 +74,9 @@ export class InputGate {
     else void this.deliver(event, block);
   }
 
-  /** Runs `work` as a critical section of its own, within the one that it is called in: after those that began before. */
+  /**
+   * Runs `work` as a critical section of its own, within the one that it is called in: after those that began before.
+   */
   async block<T>(work: (block: Block) => Promise<T>): Promise<T> {
     const block: Block = { outer: running()?.block };
     const begin = () => {

@@ -1,4 +1,7 @@
-/** Bodies that another process is still making: read through the host as code of this one reads them, or passed on untouched. */
+/**
+ * Bodies that another process is still making: read through the host as code of this one reads them, or passed on
+ * untouched.
+ */
 import type { StreamPart } from "../../../schemas/apps/app-process.ts";
 import type { HostLink } from "./host-link.ts";
 
@@ -42,7 +45,9 @@ export function lentBody(
   return body;
 }
 
-/** Where all of an answer's body can be passed on by its number: it is the caller's then, and nobody else may read it. */
+/**
+ * Where all of an answer's body can be passed on by its number: it is the caller's then, and nobody else may read it.
+ */
 export function takeUntouched({ body }: Response): Untouched | undefined {
   if (body === null || body.locked) return undefined;
   const found = untouched.get(body);

@@ -61,7 +61,8 @@ export function lockDown(): void {
   freezeIntrinsics();
   const real = globalThis.process;
   for (const name of TAKEN) Reflect.deleteProperty(real, name);
-  // Node looks up on it what may not be there, and emits on it what arrives: on what others may change, it would be theirs.
+  // Node looks up on it what may not be there, and emits on it what arrives: on what others may change, it would be
+  // theirs.
   const emitter = Object.getOwnPropertyDescriptors(EventEmitter.prototype);
   Object.setPrototypeOf(real, Object.freeze(Object.create(null, emitter)));
   Object.defineProperty(real, "emit", { value: real.emit, writable: false, configurable: false });

@@ -30,7 +30,9 @@ const exit = process.exit.bind(process);
 const SAID_AT_ONCE_MAX = 64;
 
 let said: FromProcess[] = [];
-/** Messages of one turn of the event loop go in one write, because a write costs as much as a small turn of an agent. */
+/**
+ * Messages of one turn of the event loop go in one write, because a write costs as much as a small turn of an agent.
+ */
 const send = (message: FromProcess) => {
   if (said.push(message) === 1) setImmediate(sendSaid);
   // A line of the log may be the last that is heard before code runs for ever.

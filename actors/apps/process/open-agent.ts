@@ -133,7 +133,9 @@ export class OpenAgent {
     return this.#starting;
   }
 
-  /** A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended. */
+  /**
+   * A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended.
+   */
   turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
     if (this.#turns >= AGENT_TURNS_MAX) {
       return Promise.reject(
@@ -349,7 +351,10 @@ export class OpenAgent {
     if (this.#turns === 0) this.gate.flushSoon();
   }
 
-  /** The host knows about work during a turn. Work that continues after the turn is reported at its end, before the answer. */
+  /**
+   * The host knows about work during a turn. Work that continues after the turn is reported at its end, before the
+   * answer.
+   */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;
     const isIdle = this.#background === 0 && !this.due.isNear;

@@ -1,5 +1,6 @@
 /**
- * Lets nothing leave an agent before all earlier writes are durable. Records are taken one at a time, and each message carries the number of the record that it waits for.
+ * Lets nothing leave an agent before all earlier writes are durable. Records are taken one at a time, and each
+ * message carries the number of the record that it waits for.
  */
 
 import { AGENT_LOG_RECORDS_MAX, AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
@@ -85,7 +86,8 @@ export class OutputGate {
   }
 
   /**
-   * When the code that runs has said what it had to say. Not at once: a turn whose awaits wait for nothing outside is whole
+   * When the code that runs has said what it had to say. Not at once: a turn whose awaits wait for nothing outside is
+   * whole
    * by then, with its reply, so no record has half of it.
    */
   flushSoon(): void {

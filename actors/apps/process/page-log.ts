@@ -1,5 +1,6 @@
 /**
- * An agent's database as a log of changed pages: what SQLite committed to its write-ahead file since the last look, XORed
+ * An agent's database as a log of changed pages: what SQLite committed to its write-ahead file since the last look,
+ * XORed
  * with the pages before, compressed. A new owner applies the records to an image and has the same file, byte for byte.
  */
 import {
@@ -29,7 +30,10 @@ const RECORD_HEADER_BYTES = 8;
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
 /** What a record may become: pages of the whole database, with their numbers. */
 const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
-/** A change of a few pages is looked through for what changed in them, and not compressed where that is as little as this. */
+/**
+ * A change of a few pages is looked through for what changed in them, and not compressed where that is as little as
+ * this.
+ */
 const SMALL_BYTES_MAX = 2 * 1024;
 const FEW_BYTES_MAX = 16 * PAGE_BYTES;
 /** RFC 8878, section 3.1.1: what zstd begins with, which is no length of a record. */
@@ -65,7 +69,8 @@ export class PageLog {
       enableForeignKeyConstraints: true,
       limits: { length: bytesMax, sqlLength: SQL_BYTES_MAX },
     });
-    // Without spilling, what is in the write-ahead file was committed, and a transaction that fails leaves nothing there.
+    // Without spilling, what is in the write-ahead file was committed, and a transaction that fails leaves nothing
+    // there.
     this.database.exec(
       `PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0;
       PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
@@ -102,7 +107,9 @@ export class PageLog {
     return this.#changed.size * PAGE_BYTES + Math.max(0, this.#walBytes() - this.#read);
   }
 
-  /** What was written so far is what every owner writes anew by itself: it goes with the first record that says more. */
+  /**
+   * What was written so far is what every owner writes anew by itself: it goes with the first record that says more.
+   */
   settle(): void {
     this.absorb();
     this.#isDirty = false;
@@ -132,7 +139,9 @@ export class PageLog {
     if (size > WAL_BYTES_MAX) this.#fold();
   }
 
-  /** In its place where it was changed before: small buffers share their memory, and one that is left keeps all of it. */
+  /**
+   * In its place where it was changed before: small buffers share their memory, and one that is left keeps all of it.
+   */
   #note(number: number, page: Buffer): void {
     const known = this.#changed.get(number);
     if (known === undefined) this.#changed.set(number, Buffer.from(page));

@@ -1,4 +1,6 @@
-/** Reads bodies of requests and answers as code of apps made them: whole, or what is there in time and the rest later. */
+/**
+ * Reads bodies of requests and answers as code of apps made them: whole, or what is there in time and the rest later.
+ */
 
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";

@@ -1,4 +1,7 @@
-/** What calls and deliveries were answered, in the same record as their effect: one that comes again is answered from here. */
+/**
+ * What calls and deliveries were answered, in the same record as their effect: one that comes again is answered from
+ * here.
+ */
 import { deserialize, serialize } from "node:v8";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import {
@@ -31,7 +34,10 @@ interface Reply {
 const SETTLED_MAX = 16;
 const SETTLED_BYTES_MAX = 16 * 1024;
 
-/** In memory is what there is, in the database what it was: whether something came before is looked up with every turn. */
+/**
+ * In memory is what there is, in the database what it was: whether something came before is looked up with every
+ * turn.
+ */
 export class Replies {
   readonly #database: AgentDatabase;
   /** By id, the oldest first. */

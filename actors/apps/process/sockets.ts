@@ -155,7 +155,10 @@ export class Sockets {
     });
   }
 
-  /** Frames that were handled already are left out: who cannot know sends them again. Resolves with true where some go on. */
+  /**
+   * Frames that were handled already are left out: who cannot know sends them again. Resolves with true where some go
+   * on.
+   */
   async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));
     // One that was given up is not to talk on for nobody: its gateway closes it, and the client comes again.
@@ -205,7 +208,10 @@ export class Sockets {
     this.#remove(connection);
   }
 
-  /** Their gateway has them no more, and nobody said goodbye; `all` are given up, and told so where they are there after all. */
+  /**
+   * Their gateway has them no more, and nobody said goodbye; `all` are given up, and told so where they are there
+   * after all.
+   */
   async gone(gateway: string, numbers: number[] | "all"): Promise<void> {
     const lost = this.list().filter(
       ({ kept }) =>

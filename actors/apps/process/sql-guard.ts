@@ -1,4 +1,7 @@
-/** What an agent's own SQL may do: everything within its database, and nothing that reaches outside of it or of its log. */
+/**
+ * What an agent's own SQL may do: everything within its database, and nothing that reaches outside of it or of its
+ * log.
+ */
 import { constants } from "node:sqlite";
 
 export const OWN_PREFIX = "_trunkline_";
@@ -47,7 +50,8 @@ const FUNCTIONS = new Set(["load_extension", "fts3_tokenizer", "readfile", "writ
 const ATTACHED = "ATTACH and VACUUM INTO would leave the agent's database";
 
 /**
- * Allowed to the platform's own statements only. Node's permissions do not apply to files that SQLite attaches. VACUUM attaches a nameless database while it runs, VACUUM INTO a named one.
+ * Allowed to the platform's own statements only. Node's permissions do not apply to files that SQLite attaches.
+ * VACUUM attaches a nameless database while it runs, VACUUM INTO a named one.
  */
 export const ownRefusalOf = (action: number, first: string | null): string | undefined =>
   action === constants.SQLITE_ATTACH && first !== "" ? ATTACHED : undefined;

@@ -3,7 +3,8 @@
  * Two requests are never closer than the host's delay. Pure functions of state and time.
  *
  * A turn is granted ahead of time, so that its task is with a worker when it is due. At a host with a delay only one
- * turn is `going`. The next one is chosen when the request of this one has left, or can no longer leave. So no request is early, even when a worker was late or died.
+ * turn is `going`. The next one is chosen when the request of this one has left, or can no longer leave. So no
+ * request is early, even when a worker was late or died.
  *
  * A job that is alone at such a host has turns of several requests. Each request becomes an entry when the one before
  * has left. At a host without a delay, turns share the requests in flight.

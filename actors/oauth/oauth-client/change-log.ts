@@ -9,7 +9,10 @@ import {
 } from "../../../schemas/oauth/oauth-client-settings.ts";
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
 
-/** Entries in the log that people make of one client within a day: somebody who tries out its settings makes some twenty. */
+/**
+ * Entries in the log that people make of one client within a day: somebody who tries out its settings makes some
+ * twenty.
+ */
 export const CLIENT_CHANGES_PER_DAY_MAX = 40;
 /** Changes that are kept of one client: however many somebody makes, what they did is there for ten days and more. */
 export const AUDIT_ENTRIES_MAX = 600;

@@ -85,7 +85,10 @@ function verifyAnew(state: LiveClient, { patch, pace }: Asked, now: number): Ver
   return startVerification(hostOf(clientUri), pace, { before: domain, now });
 }
 
-/** Returns whether the change makes the client public. Throws `conflict` if the change breaks a rule of public clients. */
+/**
+ * Returns whether the change makes the client public. Throws `conflict` if the change breaks a rule of public
+ * clients.
+ */
 function checkVisibility(
   state: LiveClient,
   asked: Pick<Asked, "visibility"> & { registration: Registration; domain: Domain | undefined },

@@ -4,10 +4,14 @@ import { REFRESH_GRACE_MS } from "../../../schemas/oauth/limits.ts";
 import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
 
-/** Access tokens of one grant that live at once; past it the oldest goes. 64 processes refresh at once, and then once more. */
+/**
+ * Access tokens of one grant that live at once; past it the oldest goes. 64 processes refresh at once, and then once
+ * more.
+ */
 export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
 /**
- * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those that
+ * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those
+ * that
  * are served again. The oldest that nobody used goes.
  */
 export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
@@ -51,7 +55,8 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
   const live = state.refresh.filter((token) => isLive(token, now));
   const served = live.filter((token) => !isSpent(token, now));
   const next: readonly UsableToken[] = refresh ? [refresh] : [];
-  // Tokens in their grace period are dropped last. Without one, a concurrent refresh would look like a replay and end the grant.
+  // Tokens in their grace period are dropped last. Without one, a concurrent refresh would look like a replay and end
+  // the grant.
   const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));

@@ -1,4 +1,6 @@
-/** Decides which stored packs and large files go: those that nobody has named for a long time, and that nobody holds. */
+/**
+ * Decides which stored packs and large files go: those that nobody has named for a long time, and that nobody holds.
+ */
 import { z } from "zod";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";

@@ -120,7 +120,9 @@ function unfollowed(state: RepoEventsState, id: string): RepoEventsState {
   return gone ? { ...state, subscriptions } : state;
 }
 
-/** An event for each ref that was pushed. Its commits are looked for where somebody follows it: that takes a process. */
+/**
+ * An event for each ref that was pushed. Its commits are looked for where somebody follows it: that takes a process.
+ */
 function keptOf(
   event: DeepReadonly<RepoEvent>,
   isFollowed: (event: EventRow) => boolean,

@@ -35,7 +35,8 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
 }
 
 /**
- * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own commit says;
+ * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own
+ * commit says;
  * only where there is no pack there is none to make.
  */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
@@ -54,7 +55,10 @@ export function makeRoom(live: LiveRepo, id: string, now: number): Step {
   return beginUpkeep({ ...live, toPrune: true }, id, now);
 }
 
-/** Begins the upkeep that lets a refused push succeed later: a prune for want of bytes, a compaction for too many packs. */
+/**
+ * Begins the upkeep that lets a refused push succeed later: a prune for want of bytes, a compaction for too many
+ * packs.
+ */
 export function afterRefusal(live: LiveRepo, results: string, id: string, now: number): Step {
   if (results.includes("q")) return makeRoom(live, id, now);
   return results.includes("k") ? beginUpkeep(live, id, now) : { state: live };

@@ -13,6 +13,8 @@ export interface Activated {
   call(call: IncomingCall): void;
   /** Takes a delivery, which is handled after those before it. */
   deliver(delivery: Delivery): void;
-  /** This host has lost the shard, or cannot know: callers send their calls again, and the next owner reads the mail. */
+  /**
+   * This host has lost the shard, or cannot know: callers send their calls again, and the next owner reads the mail.
+   */
   end(): void;
 }

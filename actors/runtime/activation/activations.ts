@@ -226,7 +226,8 @@ export class Activations {
   }
 
   /**
-   * True when a delivery waits. It becomes a dead letter where the stored bytes cannot be read, but not while the bus is
+   * True when a delivery waits. It becomes a dead letter where the stored bytes cannot be read, but not while the bus
+   * is
    * away.
    */
   async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
@@ -247,7 +248,8 @@ export class Activations {
   }
 
   /**
-   * Starts the next activation. It takes the waiting messages in order; deliveries after a pause, since the same failure
+   * Starts the next activation. It takes the waiting messages in order; deliveries after a pause, since the same
+   * failure
    * may follow.
    */
   #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {

@@ -29,7 +29,8 @@ export interface Change {
   sendBytes: number;
   waiting: WaitingAnswer[];
   /**
-   * Answers to calls that came while the commit was under way. The state that they read is durable with it. But the commit
+   * Answers to calls that came while the commit was under way. The state that they read is durable with it. But the
+   * commit
    * may have been made before they came, and another host may own the shard since.
    */
   late: WaitingAnswer[];

@@ -1,4 +1,6 @@
-/** Distinguishes refusals, which a caller can act on, from faults, which are ours, and carries refusals over the bus. */
+/**
+ * Distinguishes refusals, which a caller can act on, from faults, which are ours, and carries refusals over the bus.
+ */
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import type { ZodError } from "zod";
 import { ActorError, ERRORS, type ErrorCode, type ErrorDetails } from "../../../schemas/errors.ts";

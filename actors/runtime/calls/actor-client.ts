@@ -289,7 +289,8 @@ export class BusActorClient implements ActorClient {
   }
 
   /**
-   * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of the
+   * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of
+   * the
    * cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
    */
   #resend(shard: number): void {

@@ -1,5 +1,6 @@
 /**
- * The replies that an actor keeps so that a call sent twice has its effect once. Each client numbers its calls and says which
+ * The replies that an actor keeps so that a call sent twice has its effect once. Each client numbers its calls and
+ * says which
  * of them it still waits for. So every reply is kept while its call can come again, and no longer (RIFL, SOSP 2015).
  */
 import { z } from "zod";
@@ -34,7 +35,8 @@ export class RememberedReplies {
   /** The bytes of all kept replies. */
   #bytes = 0;
   /**
-   * Answers to calls without effect, in memory alone. A second copy of such a call, run long after the caller was answered,
+   * Answers to calls without effect, in memory alone. A second copy of such a call, run long after the caller was
+   * answered,
    * could have an effect: a host that stood still has both copies in its buffer.
    */
   readonly #effectless = new Map<string, { settled: number; answers: Map<number, Effectless> }>();
@@ -58,7 +60,10 @@ export class RememberedReplies {
     return reply === undefined ? effectless?.answers.get(id.number) : { reply };
   }
 
-  /** Remembers the answer to a call that changed nothing. While the actor is in memory, copies of the call get the same answer. */
+  /**
+   * Remembers the answer to a call that changed nothing. While the actor is in memory, copies of the call get the
+   * same answer.
+   */
   rememberEffectless(id: CallId, answer: Effectless): void {
     let known = this.#effectless.get(id.client);
     if (!known) {
@@ -71,7 +76,10 @@ export class RememberedReplies {
     if (known.answers.size < REPLIES_PER_CLIENT_MAX) known.answers.set(id.number, answer);
   }
 
-  /** True when the client has as many unsettled replies as are kept for one client, or all replies have as many bytes as are kept. */
+  /**
+   * True when the client has as many unsettled replies as are kept for one client, or all replies have as many bytes
+   * as are kept.
+   */
   isFull(id: CallId): boolean {
     const known = this.#clients.get(id.client);
     const full = () =>

@@ -90,7 +90,8 @@ export class Checkpoints {
   }
 
   /**
-   * Writes the commits that have waited longest, and the note that they are written. No commit may be under way meanwhile.
+   * Writes the commits that have waited longest, and the note that they are written. No commit may be under way
+   * meanwhile.
    */
   async write(): Promise<void> {
     const { journal } = this;

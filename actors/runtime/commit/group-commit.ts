@@ -1,5 +1,6 @@
 /**
- * Commits the changes of all actors of a host in one bucket, one commit at a time. A commit is one message of the journal
+ * Commits the changes of all actors of a host in one bucket, one commit at a time. A commit is one message of the
+ * journal
  * where that is possible, else one atomic batch in which the shard of each message fences it.
  */
 import type { Logger } from "pino";
@@ -190,7 +191,8 @@ export class GroupCommit {
   }
 
   /**
-   * The actor's value; without a text where nothing is to be stored. Undefined where the state is too large or JSON cannot
+   * The actor's value; without a text where nothing is to be stored. Undefined where the state is too large or JSON
+   * cannot
    * carry it. One message causes that, and it must not stop the others.
    */
   #encode(activation: Activation): { text: string | undefined } | undefined {
@@ -269,7 +271,8 @@ export class GroupCommit {
 
   /**
    * Returns false where the journal cannot hold this commit, or another host has just taken a shard: then nothing is
-   * stored. Nothing may be awaited between the check for lost shards in `#commit` and the fence, so that both are of the
+   * stored. Nothing may be awaited between the check for lost shards in `#commit` and the fence, so that both are of
+   * the
    * same moment.
    */
   async #writeToJournal(
@@ -379,7 +382,8 @@ const isSingle = (
   taken.length === 1 && entries.length === 1 && entries[0]?.puts.size === 1;
 
 /**
- * The messages of a batch that a change takes: rows and their mark, reminders, the value, its outbox, and the outboxes its
+ * The messages of a batch that a change takes: rows and their mark, reminders, the value, its outbox, and the
+ * outboxes its
  * mail came from.
  */
 function messagesOf(change: Readonly<Change>): number {

@@ -38,7 +38,9 @@ export class JournalReplay {
     this.#subjects = subjects;
   }
 
-  /** May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's. */
+  /**
+   * May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's.
+   */
   async replay(
     shard: number,
     fence: NonNullable<Write["expect"]>,
@@ -66,7 +68,8 @@ export class JournalReplay {
   }
 
   /**
-   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so its
+   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so
+   * its
    * content header speaks for all of them.
    */
   async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
@@ -86,7 +89,8 @@ export class JournalReplay {
   }
 
   /**
-   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written. Callers
+   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written.
+   * Callers
    * share it.
    */
   #read(journal: string): Promise<ReadJournal> {

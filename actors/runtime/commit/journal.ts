@@ -1,5 +1,6 @@
 /**
- * The commits of a host in one bucket that are not written to their keys yet. Each commit is one message of the journal,
+ * The commits of a host in one bucket that are not written to their keys yet. Each commit is one message of the
+ * journal,
  * whatever it changed. A checkpoint then writes the gathered changes in one batch. A host that takes a shard reads the
  * journals of its former owners (JournalReplay).
  */
@@ -67,11 +68,13 @@ export class Journal {
   /** By owner, in the order of `oldest`. */
   readonly #pending = new Map<string, Pending>();
   /**
-   * Lost shards that had something pending, and the number of their oldest such commit. The next owner reads from there.
+   * Lost shards that had something pending, and the number of their oldest such commit. The next owner reads from
+   * there.
    */
   readonly #owed = new Map<Shard, number>();
   /**
-   * By number, for the commits that are needed and the one before them: the sequence, and the bytes of all commits up to
+   * By number, for the commits that are needed and the one before them: the sequence, and the bytes of all commits up
+   * to
    * it.
    */
   readonly #commits: { sequence: number; bytesSoFar: number }[] = [];

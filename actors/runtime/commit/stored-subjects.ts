@@ -34,7 +34,8 @@ export class RowNames {
 }
 
 /**
- * Keys of a kind that begin with these tokens and have anything stored. May include keys that were removed within the last
+ * Keys of a kind that begin with these tokens and have anything stored. May include keys that were removed within the
+ * last
  * minute.
  */
 export async function keysBeneath(
@@ -52,7 +53,9 @@ export async function keysBeneath(
   return keys;
 }
 
-/** Includes subjects that only a journal holds. The journals are read first, since what leaves them is stored by then. */
+/**
+ * Includes subjects that only a journal holds. The journals are read first, since what leaves them is stored by then.
+ */
 async function committedSubjects(
   bus: Bus,
   subjects: StateSubjects,

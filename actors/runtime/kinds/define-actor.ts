@@ -24,7 +24,8 @@ export type Transition<
   /** Messages to other actors and tasks for workers. They are delivered after the commit, even if the host dies. */
   send?: readonly Envelope[];
   /**
-   * Shown to subscribers of this key once the commit is durable. Some may miss it. Where it is larger than LIVE_BYTES_MAX,
+   * Shown to subscribers of this key once the commit is durable. Some may miss it. Where it is larger than
+   * LIVE_BYTES_MAX,
    * they learn that an update is missing.
    */
   live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
@@ -86,7 +87,8 @@ export interface ActorDefinition<
 > {
   contract: Contract<M, L>;
   /**
-   * The schema of the state. It parses stored bytes at every load, and they outlive the code, so add optional fields only.
+   * The schema of the state. It parses stored bytes at every load, and they outlive the code, so add optional fields
+   * only.
    */
   state: z.ZodType<S>;
   /** The state of a key that was never written. */

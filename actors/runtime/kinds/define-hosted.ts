@@ -1,5 +1,6 @@
 /**
- * Defines a kind whose messages run an app's code. It is placed and ordered as every actor is, and has a store of its own.
+ * Defines a kind whose messages run an app's code. It is placed and ordered as every actor is, and has a store of its
+ * own.
  */
 import type { CallId } from "../../../schemas/call-id.ts";
 import type { Contract, DeepReadonly, Input, Messages } from "../../../schemas/contract.ts";
@@ -25,7 +26,8 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
  */
 export interface HostedInstance<M extends Messages> {
   /**
-   * Handles a message. Several may be under way, begun in the order of their arrival. Resolves with the reply, which the
+   * Handles a message. Several may be under way, begun in the order of their arrival. Resolves with the reply, which
+   * the
    * contract checks, when its effect is durable. Throws ActorError to refuse; any other error is a fault, and mail is
    * tried again.
    */
@@ -33,8 +35,10 @@ export interface HostedInstance<M extends Messages> {
   /** True while it must stay in memory without messages. */
   readonly isBusy: boolean;
   /**
-   * False for the id of a message under way that may have had an effect which a repetition would have again. If this host
-   * gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent, all messages
+   * False for the id of a message under way that may have had an effect which a repetition would have again. If this
+   * host
+   * gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent, all
+   * messages
    * may be repeated.
    */
   mayRepeat?(id: string): boolean;
@@ -60,7 +64,8 @@ export interface HostedDefinition<M extends Messages> {
   /** Loads a key. Throws ActorError to refuse the waiting messages; after any other error mail is tried again. */
   open(key: string, context: HostedContext): Promise<HostedInstance<M>>;
   /**
-   * Called for mail that the instance refused, or that failed too often: notifies those who wait for its outcome. Returns
+   * Called for mail that the instance refused, or that failed too often: notifies those who wait for its outcome.
+   * Returns
    * true where no dead letter is needed.
    */
   refused?(

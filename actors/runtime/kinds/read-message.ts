@@ -21,7 +21,9 @@ export function readMessage(
   return { schema, input: read.data };
 }
 
-/** The reply as JSON text; `null` for a message without a reply. Fields that the contract does not name are left out. */
+/**
+ * The reply as JSON text; `null` for a message without a reply. Fields that the contract does not name are left out.
+ */
 export function encodeReply(schema: MessageSchema, message: string, reply: unknown): string {
   const text = JSON.stringify(schema.reply?.parse(reply) ?? null);
   if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX) {

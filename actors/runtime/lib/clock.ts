@@ -11,7 +11,8 @@ export interface Clock {
   /** Milliseconds of a clock that never steps. */
   monotonic(): number;
   /**
-   * Resolves after this many milliseconds, or at once when the signal aborts. Never rejects, and does not keep a process
+   * Resolves after this many milliseconds, or at once when the signal aborts. Never rejects, and does not keep a
+   * process
    * alive.
    */
   wait(ms: number, signal?: AbortSignal): Promise<void>;

@@ -102,7 +102,10 @@ function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
   return JSON.stringify({ ...letter, input });
 }
 
-/** The present letters, the oldest first. Letters that come during the listing, from retries that failed, are left out. */
+/**
+ * The present letters, the oldest first. Letters that come during the listing, from retries that failed, are left
+ * out.
+ */
 export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
   const { state } = await bus.jetstream.streams.info(STREAMS.dead);
   let next = state.first_seq;
@@ -121,7 +124,8 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 }
 
 /**
- * Sends the message once more, as mail or as a task, and then removes the letter. If it is cut off in between and repeated,
+ * Sends the message once more, as mail or as a task, and then removes the letter. If it is cut off in between and
+ * repeated,
  * it sends nothing twice for two minutes, as long as the stream knows message ids.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {

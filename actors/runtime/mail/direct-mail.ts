@@ -1,6 +1,8 @@
 /**
- * Mail between actors of one host, which needs no stream. Once the outbox that holds it is durable, the host hands it to its
- * actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other mail goes by
+ * Mail between actors of one host, which needs no stream. Once the outbox that holds it is durable, the host hands it
+ * to its
+ * actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other mail
+ * goes by
  * MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
@@ -42,14 +44,20 @@ export class DirectMail {
     this.#parts = parts;
   }
 
-  /** The host no longer knows which of the shard's sends MAIL holds: the shard was opened, or a former owner may have published some. */
+  /**
+   * The host no longer knows which of the shard's sends MAIL holds: the shard was opened, or a former owner may have
+   * published some.
+   */
   startKnowing(shard: Shard): void {
     this.#moment += 1;
     shard.sends.knownSince = this.#moment;
     shard.sends.published.clear();
   }
 
-  /** Hands over the entries that may be handed over; the others are to be published. `added` are the newest of the outbox. */
+  /**
+   * Hands over the entries that may be handed over; the others are to be published. `added` are the newest of the
+   * outbox.
+   */
   offer(from: Shard, added: readonly OutboxEntry[]): void {
     if (from.status !== "open" || added.length === 0) return;
     /** Addresses of entries that are to be published: later mail to them has to stay behind. */
@@ -150,10 +158,13 @@ export class DirectMail {
   }
 
   /**
-   * True when the target's reader has delivered all mail from the sender to this address that MAIL may ever hold, but for
+   * True when the target's reader has delivered all mail from the sender to this address that MAIL may ever hold, but
+   * for
    * the entries still in the sender's outbox. A former owner of the sender's shard may live on without knowing. It can
-   * publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This owner publishes
-   * those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is the mail that this owner
+   * publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This owner
+   * publishes
+   * those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is the mail that this
+   * owner
    * published, which it knows, and earlier mail, which is read once a later look finds nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {

@@ -1,5 +1,6 @@
 /**
- * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent` marks of
+ * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent`
+ * marks of
  * its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it, however often.
  */
 import type { Logger } from "pino";
@@ -39,7 +40,8 @@ export class OutboxRelay {
   #running = false;
 
   /**
-   * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a shard
+   * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a
+   * shard
    * than was known. `owns` says whether this host owns the shard at this moment.
    */
   constructor(parts: {
@@ -151,7 +153,10 @@ export class OutboxRelay {
     });
   }
 
-  /** Within the stream's duplicate window a task that another host has published is dropped; after it, the task would run twice. */
+  /**
+   * Within the stream's duplicate window a task that another host has published is dropped; after it, the task would
+   * run twice.
+   */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
     const id = `${shard.number}-${number}`;
     await writeAtomically(this.#bus, [

@@ -9,7 +9,10 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 
-/** Stores mail under its id: a repetition within the stream's duplicate window is stored once. Rejects with ActorError. */
+/**
+ * Stores mail under its id: a repetition within the stream's duplicate window is stored once. Rejects with
+ * ActorError.
+ */
 export async function publishMail(
   bus: Bus,
   clock: Clock,

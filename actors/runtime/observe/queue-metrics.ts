@@ -18,7 +18,8 @@ interface QueueMetricsParts {
 }
 
 /**
- * Reads the figures when the metrics are requested, and keeps them a few seconds. Leaves them out while the bus is away.
+ * Reads the figures when the metrics are requested, and keeps them a few seconds. Leaves them out while the bus is
+ * away.
  */
 export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts): void {
   let asked: { at: number; queues: Promise<Queues | undefined> } | undefined;

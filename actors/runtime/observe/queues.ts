@@ -66,7 +66,8 @@ async function countBehind(bus: Bus, stream: string): Promise<number> {
 }
 
 /**
- * A lane that serves its keys in turn has a consumer for each key, made by the first worker that takes one of its tasks.
+ * A lane that serves its keys in turn has a consumer for each key, made by the first worker that takes one of its
+ * tasks.
  */
 async function readLanes(bus: Bus): Promise<Lane[]> {
   const lanes = new Map<string, Lane & { subjects: Set<string> }>();

@@ -2,7 +2,8 @@
 import { z } from "zod";
 
 /**
- * `host` is null where the owner gave the shard back. `journals` names the hosts whose journals may hold commits of the shard
+ * `host` is null where the owner gave the shard back. `journals` names the hosts whose journals may hold commits of
+ * the shard
  * that its keys do not show yet.
  */
 export const Epoch = z.object({

@@ -191,7 +191,8 @@ export class HostLease {
 }
 
 /**
- * Ends another host's lease at the sequence where it was seen last. Rejects with WriteRefused where it was renewed since.
+ * Ends another host's lease at the sequence where it was seen last. Rejects with WriteRefused where it was renewed
+ * since.
  */
 export async function endLease(
   { bus, store }: Pick<HostLeaseParts, "bus" | "store">,
@@ -212,7 +213,8 @@ const endOf = (store: StateStore, host: string): Write => ({
 });
 
 /**
- * Long enough for a host that was away to see it. A host that was away longer has lost its own lease, and reads all anew.
+ * Long enough for a host that was away to see it. A host that was away longer has lost its own lease, and reads all
+ * anew.
  */
 const RELEASED = { "KV-Operation": "DEL", "Nats-TTL": "60s" } as const;
 

@@ -39,7 +39,8 @@ describe("HostPresence", () => {
   };
 
   /**
-   * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many questions ago
+   * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many
+   * questions ago
    * that was its lease. Each step is done when it has asked once more.
    */
   async function endedBy(bus: Bus, steps: (() => Promise<unknown>)[] = []) {

@@ -5,7 +5,10 @@ import { MAIL_RETRY_MS, MAIL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import type { TraceCarrier } from "../lib/trace.ts";
 import type { DirectSend } from "./shard.ts";
 
-/** `reply` is JSON text. `misdirected`: another host owns the actor, send the call again. `dropped`: the caller gave up; send no reply. */
+/**
+ * `reply` is JSON text. `misdirected`: another host owns the actor, send the call again. `dropped`: the caller gave
+ * up; send no reply.
+ */
 export type Answer =
   | { reply: string }
   | { refusal: ActorError }

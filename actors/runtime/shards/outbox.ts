@@ -1,4 +1,7 @@
-/** The sends of one shard's actors that are committed and not yet published. They are numbered and stored as one value. */
+/**
+ * The sends of one shard's actors that are committed and not yet published. They are numbered and stored as one
+ * value.
+ */
 import { z } from "zod";
 import { OUTBOX_BYTES_MAX } from "../../../schemas/limits.ts";
 
@@ -29,7 +32,10 @@ export interface OutboxEntry extends Unsent {
   tries?: number;
 }
 
-/** All entries up to `sent` are published, but for `waiting`: tasks whose lane was full, and mail that was handed within the host. */
+/**
+ * All entries up to `sent` are published, but for `waiting`: tasks whose lane was full, and mail that was handed
+ * within the host.
+ */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
 export type SentMark = z.infer<typeof SentMark>;
 

@@ -19,7 +19,8 @@ export interface DirectSend {
   readonly address: string;
   readonly entry: OutboxEntry;
   /**
-   * `committing`: a commit that holds its effect is being written. `over`: the effect is durable, or the mail must not have
+   * `committing`: a commit that holds its effect is being written. `over`: the effect is durable, or the mail must
+   * not have
    * its effect here.
    */
   status: "handed" | "committing" | "over";
@@ -42,11 +43,17 @@ export class Shard {
   readonly sends = {
     /** Mail that was handed to actors of this host and whose effect is not committed yet. */
     direct: new Map<OutboxEntry, DirectSend>(),
-    /** By target shard: the sequence of the last mail that this owner put into MAIL. It is complete since `knownSince`. */
+    /**
+     * By target shard: the sequence of the last mail that this owner put into MAIL. It is complete since
+     * `knownSince`.
+     */
     published: new Map<number, number>(),
     knownSince: 0,
   };
-  /** The mail to its actors: how far MAIL is read, the subjects passed by, and the last moment when no mail was unread. */
+  /**
+   * The mail to its actors: how far MAIL is read, the subjects passed by, and the last moment when no mail was
+   * unread.
+   */
   readonly mail = { read: 0, passedBy: new Set<string>(), readAllSince: 0 };
   /** The read of the epoch that proves ownership where the lease does not. Reads of the same turn share it. */
   confirmation: Promise<boolean> | undefined;
@@ -74,7 +81,8 @@ export class Shard {
   }
 
   /**
-   * Reads kind and key from the subject of a call or of mail. Returns undefined for a subject of no actor, or of an actor of
+   * Reads kind and key from the subject of a call or of mail. Returns undefined for a subject of no actor, or of an
+   * actor of
    * another shard, which would otherwise run twice. Never throws, since that would end the reader of the connection.
    */
   readAddress(subject: string): ReadAddress | undefined {

@@ -9,8 +9,10 @@ import { deepFreeze } from "../lib/deep-freeze.ts";
 import type { Delivery } from "../shards/incoming.ts";
 
 /**
- * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls may be
- * repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail. `reminders`:
+ * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls
+ * may be
+ * repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail.
+ * `reminders`:
  * when each is due, epoch ms. `rows`: how many commits wrote rows, as the mark beside the rows says.
  */
 const StoredActor = z.object({
@@ -64,8 +66,10 @@ export const isForgotten = (value: string | undefined) =>
   value?.startsWith('{"forgotten":true,') ?? false;
 
 /**
- * The state as JSON. Throws ActorError past STATE_BYTES_MAX, TypeError where JSON cannot carry it, and ZodError where it
- * could not be loaded again. That check costs once a commit as much as the JSON: 0.3 µs for small states, 2 ms at 100 kB.
+ * The state as JSON. Throws ActorError past STATE_BYTES_MAX, TypeError where JSON cannot carry it, and ZodError where
+ * it
+ * could not be loaded again. That check costs once a commit as much as the JSON: 0.3 µs for small states, 2 ms at 100
+ * kB.
  */
 export function encodeState(
   { state: schema }: AnyActorDefinition,
@@ -80,7 +84,8 @@ export function encodeState(
 }
 
 /**
- * Reads an actor from its value and its rows. Throws ZodError or SyntaxError when the bytes are not of this kind, which is
+ * Reads an actor from its value and its rows. Throws ZodError or SyntaxError when the bytes are not of this kind,
+ * which is
  * our fault.
  */
 export function decodeActor(

@@ -1,4 +1,6 @@
-/** Stores large or append-only content: written once under a unique name, read as a stream, kept until it is removed. */
+/**
+ * Stores large or append-only content: written once under a unique name, read as a stream, kept until it is removed.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
 import {
@@ -41,8 +43,10 @@ interface StoredBlob {
 const NOTHING = new Uint8Array();
 
 /**
- * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first chooses the stream (`BLOB_STREAMS`). A blob exists
- * once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`, `conflict` (the
+ * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first chooses the stream (`BLOB_STREAMS`). A blob
+ * exists
+ * once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`, `conflict`
+ * (the
  * name has another content), `storage_full` and `unavailable`.
  */
 export class BlobStore {
@@ -55,7 +59,8 @@ export class BlobStore {
   }
 
   /**
-   * Stores a blob; repeating it with the same content is no error. Holds a few chunks in memory, whatever the blob's size.
+   * Stores a blob; repeating it with the same content is no error. Holds a few chunks in memory, whatever the blob's
+   * size.
    */
   async put(
     name: string,

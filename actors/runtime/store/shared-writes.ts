@@ -9,7 +9,8 @@ import type { Clock } from "../lib/clock.ts";
 import { Gathering } from "../lib/gathering.ts";
 
 /**
- * Up to this many writes go one by one. The stream syncs them in turn, and a batch of any size takes about as long as two.
+ * Up to this many writes go one by one. The stream syncs them in turn, and a batch of any size takes about as long as
+ * two.
  */
 const ALONE_MAX = 2;
 /**

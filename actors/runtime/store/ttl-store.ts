@@ -19,7 +19,8 @@ export class TtlStore<T> {
   }
 
   /**
-   * Keeps the key's newest value for a number of seconds, at least 1. Returns false when the value is too large or the bus is away.
+   * Keeps the key's newest value for a number of seconds, at least 1. Returns false when the value is too large or
+   * the bus is away.
    */
   async put(key: string, value: T, ttlS: number): Promise<boolean> {
     const payload = JSON.stringify(value);

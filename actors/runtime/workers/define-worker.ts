@@ -20,14 +20,16 @@ export interface TaskContext {
   /** Aborts when the caller left, the deadline passed, another worker was given the task, or this process stops. */
   signal: AbortSignal;
   /**
-   * Aborts when the bus was silent for so long that another worker may soon be given the task. The work may go on, but for
+   * Aborts when the bus was silent for so long that another worker may soon be given the task. The work may go on,
+   * but for
    * parts that two workers must not do at a time.
    */
   lapsed: AbortSignal;
   /** True while no other worker can have the task, by the clock. To be asked before such a part begins. */
   isSure(): boolean;
   /**
-   * Says that the task only waits for the network, or that it computes again. In a lane that serves keys in turn another
+   * Says that the task only waits for the network, or that it computes again. In a lane that serves keys in turn
+   * another
    * task may compute meanwhile.
    */
   setWaiting(isWaiting: boolean): void;
@@ -36,12 +38,14 @@ export interface TaskContext {
   /** Epoch ms after which nobody waits for the result. */
   deadlineAt: number;
   /**
-   * Sends messages before the task ends. Resolves when they are durable; rejects so that the task is tried again. A later
+   * Sends messages before the task ends. Resolves when they are durable; rejects so that the task is tried again. A
+   * later
    * try that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no second effect within two minutes.
    */
   send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
   /**
-   * Sends an actor a message that may arrive twice or out of order. Sends it as a call, which is cheap, and resolves with
+   * Sends an actor a message that may arrive twice or out of order. Sends it as a call, which is cheap, and resolves
+   * with
    * true; or as mail where the call is refused or not answered soon, and resolves with false.
    */
   tell(envelope: Envelope): Promise<boolean>;
@@ -76,7 +80,8 @@ export interface WorkerDefinition<M extends TaskMessages> {
     [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>>;
   };
   /**
-   * The messages to send when the task is given up: refused by its handler, out of tries, past its deadline, or its caller
+   * The messages to send when the task is given up: refused by its handler, out of tries, past its deadline, or its
+   * caller
    * left.
    */
   failures: {
@@ -92,8 +97,10 @@ export interface WorkerDefinition<M extends TaskMessages> {
 export type AnyWorkerDefinition = WorkerDefinition<any>;
 
 /**
- * Binds a task contract to its handlers. A task whose handler throws ActorError is not tried again. After any other error
- * it is, later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear repetition.
+ * Binds a task contract to its handlers. A task whose handler throws ActorError is not tried again. After any other
+ * error
+ * it is, later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear
+ * repetition.
  */
 export function defineWorker<M extends TaskMessages>(
   contract: TaskContract<M>,

@@ -9,7 +9,8 @@ export type PulledMessage = Pick<
 > & { info: Pick<JsMsg["info"], "deliveryCount"> };
 
 /**
- * The message that answers a short pull. The library's pulls wait a second at least, and with an empty queue would hold a
+ * The message that answers a short pull. The library's pulls wait a second at least, and with an empty queue would
+ * hold a
  * worker's place as long.
  */
 export function pulledMessage(connection: NatsConnection, message: Msg): PulledMessage {

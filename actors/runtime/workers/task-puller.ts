@@ -11,7 +11,9 @@ export interface PulledTask {
   message: PulledMessage;
   /** Monotonic time of the pull. */
   pulledAt: number;
-  /** In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again. */
+  /**
+   * In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again.
+   */
   setWaiting?(isWaiting: boolean): void;
   /** In such a lane: called once, when the task has ended. */
   release?(): void;

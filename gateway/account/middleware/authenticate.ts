@@ -1,4 +1,6 @@
-/** Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1). */
+/**
+ * Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1).
+ */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";

@@ -269,7 +269,10 @@ function rollToken({ actors }: TokenParts) {
   };
 }
 
-/** Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's grant. */
+/**
+ * Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's
+ * grant.
+ */
 async function findChangeable(
   actors: ActorClient,
   id: string,

@@ -1,4 +1,7 @@
-/** The sockets of agents that this gateway holds: opened where an app says so, and spoken to by the hosts of their agents. */
+/**
+ * The sockets of agents that this gateway holds: opened where an app says so, and spoken to by the hosts of their
+ * agents.
+ */
 import { randomBytes, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
@@ -218,7 +221,10 @@ const newProgress = (): Progress => ({
   part: 0,
 });
 
-/** Returns false for a batch that was done before. Batches of commits are identified by the commit's number, others by owner and number. */
+/**
+ * Returns false for a batch that was done before. Batches of commits are identified by the commit's number, others by
+ * owner and number.
+ */
 function takesFurther(progress: Progress, batch: SocketBatch): boolean {
   if (batch.owner !== progress.owner) Object.assign(progress, { owner: batch.owner, batch: 0 });
   if (batch.batch <= progress.batch) return false;

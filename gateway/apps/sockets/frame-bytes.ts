@@ -9,7 +9,10 @@ export function frameBytes(data: Buffer, isText: boolean): Buffer {
   return Buffer.concat([headerOf(data.length, FIN | (isText ? TEXT : BINARY)), data]);
 }
 
-/** "The length of the payload data: if 0-125, that is the payload length. If 126, the following 2 bytes …, if 127, the following 8 bytes." */
+/**
+ * "The length of the payload data: if 0-125, that is the payload length. If 126, the following 2 bytes …, if 127, the
+ * following 8 bytes."
+ */
 function headerOf(length: number, first: number): Buffer {
   if (length < 126) return Buffer.of(first, length);
   if (length < 65_536) {

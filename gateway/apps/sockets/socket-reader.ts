@@ -20,7 +20,8 @@ export class SocketReader {
   #waitingBytes = 0;
 
   /**
-   * `stream` is what the socket writes to. Frames go there as they are: between those of the socket, which writes each of
+   * `stream` is what the socket writes to. Frames go there as they are: between those of the socket, which writes
+   * each of
    * its own whole and at once, since it compresses nothing.
    */
   constructor(socket: WebSocket, stream: Duplex) {

@@ -1,8 +1,10 @@
 /**
  * Answers requests to the endpoints that an app's configuration declares: verified, stored, 202, delivered in order.
  *
- * For the router of apps, before it asks the app's own code: `endpointOf(config, path)` says whether a path is declared, and
- * `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the body itself, and throws
+ * For the router of apps, before it asks the app's own code: `endpointOf(config, path)` says whether a path is
+ * declared, and
+ * `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the body itself, and
+ * throws
  * nothing but what is a fault of ours. `asked.request.url` and `headers` become what `onRequest` sees.
  */
 import { randomUUID } from "node:crypto";

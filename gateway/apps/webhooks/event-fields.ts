@@ -1,4 +1,7 @@
-/** Where each provider has the id and the type of an event, what it sends to see whether we are there, and whom an event is for. */
+/**
+ * Where each provider has the id and the type of an event, what it sends to see whether we are there, and whom an
+ * event is for.
+ */
 import { createHash, randomUUID } from "node:crypto";
 import type { FieldSource, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
@@ -56,7 +59,10 @@ export interface Missing {
   missing: string;
 }
 
-/** An event without an id is identified by its signed content, if the signature has a time. Otherwise repeats cannot be recognised. */
+/**
+ * An event without an id is identified by its signed content, if the signature has a time. Otherwise repeats cannot
+ * be recognised.
+ */
 export function eventIdOf(
   { provider, event_id, hmac }: WebhookEndpoint,
   event: SignedEvent,

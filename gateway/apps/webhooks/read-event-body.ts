@@ -1,4 +1,7 @@
-/** Reads the body of an event as it came, up to its bound, and no more of them at once than a gateway is meant to hold. */
+/**
+ * Reads the body of an event as it came, up to its bound, and no more of them at once than a gateway is meant to
+ * hold.
+ */
 import type { Readable } from "node:stream";
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { WEBHOOK_BODIES_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";

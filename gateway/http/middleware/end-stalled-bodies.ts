@@ -1,4 +1,7 @@
-/** Ends requests whose body stops halfway. Otherwise each would hold its connection and its buffered bytes without limit. */
+/**
+ * Ends requests whose body stops halfway. Otherwise each would hold its connection and its buffered bytes without
+ * limit.
+ */
 import type { Request, RequestHandler } from "express";
 import { BODY_STALL_MS } from "../../../schemas/limits.ts";
 

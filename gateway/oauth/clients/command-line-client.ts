@@ -1,4 +1,7 @@
-/** The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete it. */
+/**
+ * The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete
+ * it.
+ */
 import { COMMAND_LINE_CALLBACK, COMMAND_LINE_SCOPES } from "../../../schemas/oauth/command-line.ts";
 import type { LiveClient } from "./live-client.ts";
 

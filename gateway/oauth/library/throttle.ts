@@ -19,7 +19,10 @@ class TooManyRequests extends errors.OIDCProviderError {
   }
 }
 
-/** Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims to be. */
+/**
+ * Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims
+ * to be.
+ */
 export async function beginAttempt(
   failed: FailedAuthentications,
   clientId?: string,
@@ -36,7 +39,10 @@ export async function beginAttempt(
   await records.attempt;
 }
 
-/** Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the endpoint says. */
+/**
+ * Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the
+ * endpoint says.
+ */
 export async function settleAttempt(context: KoaContextWithOIDC): Promise<void> {
   const attempt = await recordsOf(context).attempt?.catch(() => undefined);
   const retryAfterS = attempt?.settle(outcomeOf(context)) ?? 0;
@@ -61,7 +67,8 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
 }
 
 /**
- * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at the
+ * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at
+ * the
  * token's grant, because all users of a public client share its id.
  */
 function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {

@@ -7,7 +7,8 @@ import type { LiveClient } from "../clients/live-client.ts";
 /** `owner` names the account of a private client. */
 export function clientHeading(client: LiveClient, owner: string | undefined): Html {
   const { clientName, logoUri } = client;
-  // The style sheet shows the letter in place of a logo that does not load: browsers draw `::after` of a broken image only.
+  // The style sheet shows the letter in place of a logo that does not load: browsers draw `::after` of a broken image
+  // only.
   const letter = [...clientName][0]?.toUpperCase();
   return html`<div class="client">
 ${

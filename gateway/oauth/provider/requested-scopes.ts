@@ -8,7 +8,8 @@ export function checkScopes(context: KoaContextWithOIDC): void {
   const { client, params, body } = context.oidc;
   const allowed = registrationOf(client)?.scopes ?? [];
   if (!params) return;
-  // oidc-provider has removed unknown scopes from `params`, so the request itself is read: the client must learn of them.
+  // oidc-provider has removed unknown scopes from `params`, so the request itself is read: the client must learn of
+  // them.
   const sent = context.method === "POST" ? body?.scope : context.query.scope;
   const asked = typeof sent === "string" && sent !== "" ? sent.split(" ") : allowed;
   const opening = asked.filter((id) => id !== "" && id !== "offline_access");

@@ -1,5 +1,6 @@
 /**
- * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate steps. This
+ * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate
+ * steps. This
  * store collects these steps and sends one message to the grant, so that they succeed or fail together.
  */
 import assert from "node:assert/strict";
@@ -122,7 +123,10 @@ async function openGrant(
   await actors.call(grantList, userId, "addGrant", { clientId, grantId });
 }
 
-/** Waits until both tokens are known: oidc-provider writes the access token first for a code, last for a refresh token. */
+/**
+ * Waits until both tokens are known: oidc-provider writes the access token first for a code, last for a refresh
+ * token.
+ */
 async function keepToken(
   actors: ActorClient,
   { kind, token }: { kind: "access" | "refresh"; token: GrantToken },

@@ -1,4 +1,7 @@
-/** Keeps what git answered to clones, for as long as the repository stays as it is: who asks the same again is sent the same. */
+/**
+ * Keeps what git answered to clones, for as long as the repository stays as it is: who asks the same again is sent
+ * the same.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename } from "node:fs/promises";

@@ -19,7 +19,8 @@ export class CacheFiles {
   }
 
   /**
-   * Nothing here waits for the disk, so after a power cut files may be there with nothing in them: what was made before this
+   * Nothing here waits for the disk, so after a power cut files may be there with nothing in them: what was made
+   * before this
    * machine was started is not believed.
    */
   async discardOfEarlierBoot(): Promise<void> {

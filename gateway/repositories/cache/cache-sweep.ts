@@ -1,4 +1,7 @@
-/** Keeps the cache of a gateway below its bound: repositories go by when they were last used, and then packs that no other needs. */
+/**
+ * Keeps the cache of a gateway below its bound: repositories go by when they were last used, and then packs that no
+ * other needs.
+ */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import {
@@ -67,7 +70,10 @@ async function byLastUse(files: CacheFiles): Promise<string[]> {
   return used.sort((one, other) => one.usedMs - other.usedMs).map(({ id }) => id);
 }
 
-/** Renames the folder first. A request that comes now makes it again, and one that came just before keeps its open files. */
+/**
+ * Renames the folder first. A request that comes now makes it again, and one that came just before keeps its open
+ * files.
+ */
 async function evict(files: CacheFiles, id: string, now: number): Promise<void> {
   if (await isUsed(files.uses(id), now)) return;
   const trash = files.trash(id);

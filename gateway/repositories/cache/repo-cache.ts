@@ -122,7 +122,8 @@ export class RepoCache {
   }
 
   /**
-   * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the cache
+   * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the
+   * cache
    * since: what a process then does not find in the view says nothing of the repository.
    */
   async isIntact({ cwd, madeId }: RepoView, manifest: Manifest): Promise<boolean> {

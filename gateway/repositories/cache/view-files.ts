@@ -1,4 +1,7 @@
-/** Writes the files of a view, a folder that shows git one version of a repository, and checks that all of them are there. */
+/**
+ * Writes the files of a view, a folder that shows git one version of a repository, and checks that all of them are
+ * there.
+ */
 import { randomBytes } from "node:crypto";
 import { access, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

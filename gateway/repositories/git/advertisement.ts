@@ -37,7 +37,8 @@ export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1
 }
 
 /**
- * Makes the advertisement of `git upload-pack` in versions 0 and 1. `offered` is git's own for a repository with one ref. Returns undefined when only git knows the answer: targets of tags, and the order of names outside ASCII.
+ * Makes the advertisement of `git upload-pack` in versions 0 and 1. `offered` is git's own for a repository with one
+ * ref. Returns undefined when only git knows the answer: targets of tags, and the order of names outside ASCII.
  */
 export function fetchAdvertisement(
   { refs, head, shallow }: Manifest,

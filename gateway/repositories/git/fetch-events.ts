@@ -1,4 +1,7 @@
-/** Tells those who follow an account of clones and fetches: of each one a repository and second, however many there were. */
+/**
+ * Tells those who follow an account of clones and fetches: of each one a repository and second, however many there
+ * were.
+ */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { FETCH_TOLD_MS } from "../../../schemas/repositories/git-limits.ts";

@@ -1,4 +1,6 @@
-/** The body of a request as git sends it: perhaps packed, perhaps in chunks, and never more than its bound of either. */
+/**
+ * The body of a request as git sends it: perhaps packed, perhaps in chunks, and never more than its bound of either.
+ */
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
@@ -42,7 +44,8 @@ export function gitBody(
 }
 
 /**
- * A client that is still sending reads no answer, and one whose connection is closed meanwhile may never see it (RFC 9112
+ * A client that is still sending reads no answer, and one whose connection is closed meanwhile may never see it (RFC
+ * 9112
  * section 9.6): so the rest of what was refused is taken, for as long as that is little, and comes.
  */
 function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {

@@ -29,7 +29,10 @@ describe("git under faults", function () {
     return copy;
   }
 
-  /** Resolves when the next push is there: its pack is stored, the repository is asked, it has decided; or after a while. */
+  /**
+   * Resolves when the next push is there: its pack is stored, the repository is asked, it has decided; or after a
+   * while.
+   */
   function stepOf({ service }: GitGateway, step: string, waitMs: number): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { packs, actors } = service.parts;

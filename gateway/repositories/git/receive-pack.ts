@@ -1,4 +1,7 @@
-/** Takes a push: its pack is checked and durable before the repository decides, and the client hears just what it decided. */
+/**
+ * Takes a push: its pack is checked and durable before the repository decides, and the client hears just what it
+ * decided.
+ */
 import { createReadStream } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";

@@ -27,7 +27,9 @@ export async function lfsPointers(
   }
 }
 
-/** As `lfsPointers`, in a repository on disk. Rejects with ActorError `limit_reached` where there are more than these. */
+/**
+ * As `lfsPointers`, in a repository on disk. Rejects with ActorError `limit_reached` where there are more than these.
+ */
 export async function pointersIn(
   { cwd, environment }: Pick<RepoView, "cwd" | "environment">,
   tips: readonly string[],

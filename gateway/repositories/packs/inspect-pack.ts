@@ -1,4 +1,6 @@
-/** Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are. */
+/**
+ * Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are.
+ */
 import { createInterface } from "node:readline";
 import {
   PUSH_TREES_MAX,

@@ -69,7 +69,8 @@ export class PackStore {
   }
 
   /**
-   * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full` where
+   * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full`
+   * where
    * the account has too much.
    */
   async put(
@@ -105,7 +106,8 @@ export class PackStore {
   }
 
   /**
-   * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether they are still there is to be
+   * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether
+   * they are still there is to be
    * looked at after this.
    */
   async hold(

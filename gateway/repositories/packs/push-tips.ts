@@ -54,7 +54,8 @@ export async function tipFaults(
 }
 
 /**
- * Returns why the repository will refuse each command, as far as the manifest shows it, so that a useless push is not stored. A client's old value was current before the manifest was read, so it does not become current again.
+ * Returns why the repository will refuse each command, as far as the manifest shows it, so that a useless push is not
+ * stored. A client's old value was current before the manifest was read, so it does not become current again.
  */
 export function foreseenFaults(
   commands: readonly RefCommand[],

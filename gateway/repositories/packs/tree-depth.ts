@@ -61,7 +61,8 @@ export async function measureTreeDepth(
 }
 
 /**
- * Measures the depth of these directories with all content, new or not: level by level, each directory once. Returns undefined past the number that is looked at.
+ * Measures the depth of these directories with all content, new or not: level by level, each directory once. Returns
+ * undefined past the number that is looked at.
  */
 export async function measureWholeDepth(
   trees: readonly string[],

@@ -1,5 +1,6 @@
 /**
- * Starts the children of a gateway: `spawner-main <socket>`. The system stops a process while it copies its page tables for a child. This process is small, so that takes no time.
+ * Starts the children of a gateway: `spawner-main <socket>`. The system stops a process while it copies its page
+ * tables for a child. This process is small, so that takes no time.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -130,7 +130,8 @@ export class Archives {
 }
 
 /**
- * A few bytes can unfold to any number of files, so they are counted before anything is written. Programs that unpack an archive trust its paths. No push brings paths that lead elsewhere; this is a second check.
+ * A few bytes can unfold to any number of files, so they are counted before anything is written. Programs that unpack
+ * an archive trust its paths. No push brings paths that lead elsewhere; this is a second check.
  */
 async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
   const enough = new AbortController();

@@ -1,4 +1,7 @@
-/** Reads objects of repositories with one process for each repository in use, up to a bound. A process ends when nobody reads from it for a while. */
+/**
+ * Reads objects of repositories with one process for each repository in use, up to a bound. A process ends when
+ * nobody reads from it for a while.
+ */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import {

@@ -52,7 +52,8 @@ export class RepoReader {
   }
 
   /**
-   * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor, as
+   * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor,
+   * as
    * `main~2` or `HEAD^`.
    */
   async resolve(ref: string): Promise<string | undefined> {
@@ -67,7 +68,8 @@ export class RepoReader {
   }
 
   /**
-   * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there is no
+   * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there
+   * is no
    * such ref, and `object_too_large` where the commits are larger than a log may be.
    */
   async log(

@@ -1,4 +1,7 @@
-/** Tells what a file is by its first bytes: a few kinds that browsers show and that cannot do harm, text, or just bytes. */
+/**
+ * Tells what a file is by its first bytes: a few kinds that browsers show and that cannot do harm, text, or just
+ * bytes.
+ */
 import { SNIFFED_BYTES } from "../../../schemas/repositories/artifacts-limits.ts";
 
 const SIGNATURES: readonly [type: string, at: number, bytes: string][] = [

@@ -1,4 +1,7 @@
-/** What is in a repository: refs, history, directories, files, differences, archives; and commits made without a clone. */
+/**
+ * What is in a repository: refs, history, directories, files, differences, archives; and commits made without a
+ * clone.
+ */
 import { createReadStream } from "node:fs";
 import type { Response } from "express";
 import { z } from "zod";

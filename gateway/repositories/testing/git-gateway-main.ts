@@ -1,4 +1,7 @@
-/** A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep] [ms of holds]`. */
+/**
+ * A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep]
+ * [ms of holds]`.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import express from "express";

@@ -1,4 +1,7 @@
-/** A process that hosts the actors of repositories, for tests that kill it: `<url> <name> [times of sweeps]`. Prints "ready" when every shard has an owner. */
+/**
+ * A process that hosts the actors of repositories, for tests that kill it: `<url> <name> [times of sweeps]`. Prints
+ * "ready" when every shard has an owner.
+ */
 import { pino } from "pino";
 import { gitStorageActor } from "../../../actors/repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "../../../actors/repositories/namespace/namespace.ts";

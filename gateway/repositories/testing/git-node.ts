@@ -1,4 +1,7 @@
-/** A machine that serves git: a host of actors and a gateway, each started anew whenever it has died, on a cache of its own. */
+/**
+ * A machine that serves git: a host of actors and a gateway, each started anew whenever it has died, on a cache of
+ * its own.
+ */
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";

@@ -160,7 +160,8 @@ async function depthAnew(
 }
 
 /**
- * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out of the
+ * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out
+ * of the
  * new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases. Returns the
  * staying packs that hold such objects.
  */

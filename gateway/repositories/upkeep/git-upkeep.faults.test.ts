@@ -76,7 +76,10 @@ describe("upkeep of packs", function () {
     );
   }
 
-  /** What is counted of the account is what these have, each pack once: what was stored besides is gone, and subtracted. */
+  /**
+   * What is counted of the account is what these have, each pack once: what was stored besides is gone, and
+   * subtracted.
+   */
   async function expectCounted(...repos: TestRepo[]): Promise<void> {
     const packs = (await Promise.all(repos.map(manifestOf))).flatMap((manifest) => manifest.packs);
     const bytes = packs.reduce((sum, pack) => sum + pack.bytes + pack.indexBytes, 0);

@@ -1,4 +1,7 @@
-/** Removes stored packs and large files that no repository names: of pushes that broke off, of packs that were put together, of what was deleted. */
+/**
+ * Removes stored packs and large files that no repository names: of pushes that broke off, of packs that were put
+ * together, of what was deleted.
+ */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { LOOKS_AT_ONCE, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";

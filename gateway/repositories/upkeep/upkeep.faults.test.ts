@@ -24,7 +24,8 @@ import { expectFile, namedBy, storedIn, uploadFile } from "../testing/kept.ts";
 import { upkeepWorker } from "./upkeep-worker.ts";
 
 /**
- * So short that a test can wait. The grace is above the hold and the time for which a push may wait to be decided while the
+ * So short that a test can wait. The grace is above the hold and the time for which a push may wait to be decided
+ * while the
  * bus is away, as it is outside of tests.
  */
 const TIMES = { heldMs: 3_000, graceMs: 15_000, everyMs: 500 };

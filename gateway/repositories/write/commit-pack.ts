@@ -64,7 +64,9 @@ function entryHead(type: number, size: number): Buffer {
   return Buffer.from([...bytes, byte]);
 }
 
-/** Version 2, of a pack of less than 2 GiB: how many ids begin with each byte or a lower one, then ids, sums, offsets. */
+/**
+ * Version 2, of a pack of less than 2 GiB: how many ids begin with each byte or a lower one, then ids, sums, offsets.
+ */
 function indexOf(entries: readonly PackEntry[], checksum: Buffer): Buffer {
   const sorted = [...entries].sort((one, other) => Buffer.compare(one.id, other.id));
   const fanout = Buffer.alloc(256 * 4);

@@ -1,10 +1,16 @@
-/** Lets commits of one branch that come to a gateway at the same time follow each other: none is made of a tip that just moved. */
+/**
+ * Lets commits of one branch that come to a gateway at the same time follow each other: none is made of a tip that
+ * just moved.
+ */
 
 export class CommitTurns {
   /** The end of the last commit of each branch that is under way. */
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Runs the work when all earlier work of this branch has ended. Rejects with the signal's reason once it is aborted. */
+  /**
+   * Runs the work when all earlier work of this branch has ended. Rejects with the signal's reason once it is
+   * aborted.
+   */
   async run<T>(branch: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(branch) ?? Promise.resolve();
     const turn = before.then(() => {

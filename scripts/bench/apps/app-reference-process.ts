@@ -1,4 +1,7 @@
-/** The references of apps: plain Express with SQLite, with a JetStream publish, and a bare ws server. `<folder> <nats url>`. */
+/**
+ * The references of apps: plain Express with SQLite, with a JetStream publish, and a bare ws server. `<folder> <nats
+ * url>`.
+ */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,4 +1,7 @@
-/** A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address costs. */
+/**
+ * A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address
+ * costs.
+ */
 import { readFileSync } from "node:fs";
 import { Kvm } from "@nats-io/kv";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
@@ -158,7 +161,10 @@ function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
   return { rssBytes: bytes("VmRSS"), peakBytes: bytes("VmHWM") };
 }
 
-/** Processor time of all threads, in hundredths of a second. Fields are counted after the name, which may contain blanks. */
+/**
+ * Processor time of all threads, in hundredths of a second. Fields are counted after the name, which may contain
+ * blanks.
+ */
 function processorMsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -1,4 +1,7 @@
-/** Crawls of a fast site against Crawlee's, with the same kept of each page; and of many hosts, against what their delays allow. */
+/**
+ * Crawls of a fast site against Crawlee's, with the same kept of each page; and of many hosts, against what their
+ * delays allow.
+ */
 import { setTimeout } from "node:timers/promises";
 import type { Arrival } from "../../testing/arrivals.ts";
 import { findChromium } from "../../tools.ts";

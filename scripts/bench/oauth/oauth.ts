@@ -1,4 +1,7 @@
-/** Refreshes of many grants at once; and what an OAuth access token adds to a REST call, over a route that checks nothing. */
+/**
+ * Refreshes of many grants at once; and what an OAuth access token adds to a REST call, over a route that checks
+ * nothing.
+ */
 import { randomBytes } from "node:crypto";
 import { Person } from "../../../gateway/oauth/testing/oauth-world.ts";
 import { type Benchmark, type Load, median, quantile } from "../benchmark.ts";
@@ -6,7 +9,9 @@ import { Instance } from "../instance.ts";
 import { runLoad } from "../run-load.ts";
 
 const IN_FLIGHT = 64;
-/** Enough that a grant is as small as one that is refreshed once an hour, and not one that is refreshed all the time. */
+/**
+ * Enough that a grant is as small as one that is refreshed once an hour, and not one that is refreshed all the time.
+ */
 const GRANTS = 480;
 /** One person's grants to one client are fewer than that. */
 const GRANTS_PER_CLIENT = 40;
@@ -135,8 +140,10 @@ async function takeTokens(instance: Instance, chain: Chain, fields: Record<strin
 }
 
 /**
- * One call of each kind in turn, so that all see the machine as it is: by either token to a route that asks no actor for its
- * answer, and to one that asks for no token. What lies between is the check, and all else that the REST API does beside it.
+ * One call of each kind in turn, so that all see the machine as it is: by either token to a route that asks no actor
+ * for its
+ * answer, and to one that asks for no token. What lies between is the check, and all else that the REST API does
+ * beside it.
  */
 async function callsInTurn(instance: Instance, api: string, access: string) {
   const { base_url } = instance.credentials();

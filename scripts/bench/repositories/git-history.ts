@@ -1,4 +1,7 @@
-/** The repository that git is measured on: 5,000 files, 1,000 commits, and commits after them, each as the body of a push. */
+/**
+ * The repository that git is measured on: 5,000 files, 1,000 commits, and commits after them, each as the body of a
+ * push.
+ */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

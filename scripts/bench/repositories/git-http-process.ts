@@ -1,4 +1,7 @@
-/** The reference of the git benchmark: `git http-backend` behind a plain Node server, as a CGI. `git-http-process <folder of repositories>`. */
+/**
+ * The reference of the git benchmark: `git http-backend` behind a plain Node server, as a CGI. `git-http-process
+ * <folder of repositories>`.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

@@ -1,4 +1,7 @@
-/** Reads an answer that its app is still making: asks the host of its process for part after part, however often it takes. */
+/**
+ * Reads an answer that its app is still making: asks the host of its process for part after part, however often it
+ * takes.
+ */
 
 import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
@@ -23,7 +26,10 @@ const GONE: StreamAnswer = { failed: "its host is gone" };
 /** What an answer may take beside what its host waits. */
 const WAY_MS = 5_000;
 
-/** Its parts, each when it has been made. Rejects with `app_failed` where it breaks off, and with the signal's reason. Who ends early leaves it. */
+/**
+ * Its parts, each when it has been made. Rejects with `app_failed` where it breaks off, and with the signal's reason.
+ * Who ends early leaves it.
+ */
 export async function* readAnswerStream(
   parts: StreamReaderParts,
   rest: AnswerStream,

@@ -1,4 +1,7 @@
-/** `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory whole. */
+/**
+ * `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory
+ * whole.
+ */
 import {
   APP_ANSWER_BYTES_MAX,
   APP_FETCH_CONNECTIONS_MAX,

@@ -1,4 +1,7 @@
-/** The processes of apps on this host: one for each app and revision, started when something is asked of it, and ended when nothing is. */
+/**
+ * The processes of apps on this host: one for each app and revision, started when something is asked of it, and ended
+ * when nothing is.
+ */
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
 import {
@@ -83,7 +86,10 @@ export class AppProcesses {
     return this.#probe.missing();
   }
 
-  /** The process that runs what the app serves. Rejects with ActorError: `not_found`, `app_broken`, `busy`, `unavailable`. */
+  /**
+   * The process that runs what the app serves. Rejects with ActorError: `not_found`, `app_broken`, `busy`,
+   * `unavailable`.
+   */
   async of(key: string): Promise<Running> {
     for (;;) {
       this.#parts.serving.watch(key, () => void this.#refresh(key));
@@ -286,7 +292,9 @@ export class AppProcesses {
     }
   }
 
-  /** The new one has started: the old ones, of which one may have failed to be replaced before, finish what they have. */
+  /**
+   * The new one has started: the old ones, of which one may have failed to be replaced before, finish what they have.
+   */
   #retireBefore(slot: Slot): void {
     for (const other of this.#all) {
       if (other === slot) return;

@@ -1,4 +1,7 @@
-/** Holds calls of the REST API by code of an app to what its configuration binds: the process itself is not trusted with that. */
+/**
+ * Holds calls of the REST API by code of an app to what its configuration binds: the process itself is not trusted
+ * with that.
+ */
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { folded } from "../../../../schemas/repositories/git-names.ts";

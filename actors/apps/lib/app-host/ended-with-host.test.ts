@@ -8,7 +8,10 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { whyNotEnded } from "./ended-with-host.ts";
 
 const HOST = join(import.meta.dirname, "../../../../scripts/testing/app-process-host-main.ts");
-/** On a machine that does much else: the kernel itself takes milliseconds, and a process that starts has to come to look. */
+/**
+ * On a machine that does much else: the kernel itself takes milliseconds, and a process that starts has to come to
+ * look.
+ */
 const ENDED_MS_MAX = 30_000;
 
 interface Phase {

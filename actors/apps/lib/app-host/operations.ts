@@ -1,4 +1,7 @@
-/** Does what code of apps wants of the outside: each kind of operation by its own way, bounded, and answered to its process. */
+/**
+ * Does what code of apps wants of the outside: each kind of operation by its own way, bounded, and answered to its
+ * process.
+ */
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { inlineBytes } from "../../../../schemas/apps/app-exchange.ts";

@@ -1,4 +1,7 @@
-/** Where processes of apps have their folders: in memory where there is such a file system, and never left behind for long. */
+/**
+ * Where processes of apps have their folders: in memory where there is such a file system, and never left behind for
+ * long.
+ */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -28,7 +31,8 @@ export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<P
 }
 
 /**
- * Held by a socket beside it that this process listens on: the kernel closes it with the process, however that ends, and no clock says who
+ * Held by a socket beside it that this process listens on: the kernel closes it with the process, however that ends,
+ * and no clock says who
  * lives. A process that stands still holds it too.
  */
 export class ProcessFolder {

@@ -1,4 +1,7 @@
-/** Reads what a process of an app says: it runs code of others, and what it says is as little to be trusted as they are. */
+/**
+ * Reads what a process of an app says: it runs code of others, and what it says is as little to be trusted as they
+ * are.
+ */
 import { z } from "zod";
 import { CloseToSend, GatewayName } from "../../../../schemas/apps/agent-sockets.ts";
 import { HeaderList } from "../../../../schemas/apps/app-exchange.ts";
@@ -153,7 +156,10 @@ const Said = z.discriminatedUnion("type", [
   z.object({ type: z.literal("pong"), number: Count }),
 ]);
 
-/** Throws where it says what no process of ours says. What is in a result or an operation, code of the app may have given. */
+/**
+ * Throws where it says what no process of ours says. What is in a result or an operation, code of the app may have
+ * given.
+ */
 export function readFromProcess(message: unknown): FromProcess | Misasked {
   const said = Said.parse(message);
   if (said.type === "finished") {

@@ -1,5 +1,6 @@
 /**
- * Answers that processes of this host are still making. A reader with an answer's name asks for part after part, and the process makes the next part on request. An answer without a reader is abandoned.
+ * Answers that processes of this host are still making. A reader with an answer's name asks for part after part, and
+ * the process makes the next part on request. An answer without a reader is abandoned.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -106,7 +107,10 @@ export class HostStreams {
     return known.lastLent;
   }
 
-  /** What a process says of a turn, with where the rest of its answer is read: to be called as that is heard, lest it ends before. */
+  /**
+   * What a process says of a turn, with where the rest of its answer is read: to be called as that is heard, lest it
+   * ends before.
+   */
   withRest(process: Process, result: TurnResult, agent?: number): TurnResult {
     if (result.type !== "answer") return result;
     const rest = this.restOf(process, result.answer, agent);
@@ -132,7 +136,10 @@ export class HostStreams {
     return this.#processes.get(process)?.lent.get(number)?.stream;
   }
 
-  /** Reads of what a process was lent, one at a time: so it has no more under way than it was lent. Rejects with `busy`. */
+  /**
+   * Reads of what a process was lent, one at a time: so it has no more under way than it was lent. Rejects with
+   * `busy`.
+   */
   async readLent<T>(process: Process, number: number, read: () => Promise<T>): Promise<T> {
     const lent = this.#processes.get(process)?.lent.get(number);
     if (lent === undefined || lent.isRead) {

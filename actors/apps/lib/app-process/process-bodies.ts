@@ -12,7 +12,8 @@ import { readBody, writeBody } from "../app-bodies/body-blobs.ts";
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
 
 /**
- * Reads a request's body: at once where it stands in the message. A blob stays: the call may come again, and it goes by its
+ * Reads a request's body: at once where it stands in the message. A blob stays: the call may come again, and it goes
+ * by its
  * own time.
  */
 export function readRequest(

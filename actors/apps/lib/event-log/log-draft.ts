@@ -1,4 +1,7 @@
-/** An actor with a log while one message changes it: what the steps of a handler do to it is one transition in the end. */
+/**
+ * An actor with a log while one message changes it: what the steps of a handler do to it is one transition in the
+ * end.
+ */
 import type { DeepReadonly, Envelope } from "../../../../schemas/contract.ts";
 import type { HandlerContext } from "../../../runtime/kinds/define-actor.ts";
 

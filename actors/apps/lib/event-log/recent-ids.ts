@@ -1,4 +1,7 @@
-/** Remembers ids for a number of days in rows of an actor, a small part of a day to each, so that one more is a small write. */
+/**
+ * Remembers ids for a number of days in rows of an actor, a small part of a day to each, so that one more is a small
+ * write.
+ */
 import { hash as digest } from "node:crypto";
 import { z } from "zod";
 

@@ -1,4 +1,7 @@
-/** A host of one app's process for tests: keeps the records of its agents in memory, and lets out only what is committed. */
+/**
+ * A host of one app's process for tests: keeps the records of its agents in memory, and lets out only what is
+ * committed.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";

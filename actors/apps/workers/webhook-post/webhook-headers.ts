@@ -34,7 +34,8 @@ export function webhookHeaders({
   const ofBody = createHmac("sha256", first).update(body).digest("hex");
   return {
     ...headers,
-    // Several signatures are separated by spaces, and a receiver needs one that matches (Standard Webhooks, "Signature scheme").
+    // Several signatures are separated by spaces, and a receiver needs one that matches (Standard Webhooks,
+    // "Signature scheme").
     "webhook-signature": signatures.join(" "),
     "x-signature": `sha256=${ofBody}`,
   };

@@ -1,7 +1,10 @@
 /** Tells tables of values from tables that only lay a page out, and writes the former. */
 import { PageNode } from "./page-node.ts";
 
-/** Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables stay below 100. */
+/**
+ * Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables
+ * stay below 100.
+ */
 export const MARKDOWN_SPAN_MAX = 100;
 
 /**

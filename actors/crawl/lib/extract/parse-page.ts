@@ -8,7 +8,10 @@ import {
 } from "parse5";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 
-/** Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past it are ignored, their text is kept. */
+/**
+ * Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past
+ * it are ignored, their text is kept.
+ */
 export const MARKDOWN_DEPTH_MAX = 512;
 
 /** `isScripted` says that scripts ran on the page: then `noscript` is not shown. */
@@ -40,7 +43,9 @@ const VOID = new Set(
   "area base br col embed hr img input link meta param source track wbr".split(" "),
 );
 
-/** Ignores the tags of elements past the depth and keeps their text, so that no markup costs the square of its length. */
+/**
+ * Ignores the tags of elements past the depth and keeps their text, so that no markup costs the square of its length.
+ */
 class BoundedParser extends Parser<NodeTypes> {
   /** Start tags ignored of each name, whose end tags are not to close an outer element. */
   readonly #ignored = new Map<string, number>();

@@ -117,7 +117,8 @@ export class Browser {
   }
 
   /**
-   * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it first.
+   * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it
+   * first.
    * Rejects with a `BrowserDiedError` when the browser dies.
    */
   async newContext(): Promise<RenderContext> {
@@ -195,7 +196,10 @@ export class Browser {
     );
   }
 
-  /** Stops early where the browser has died, which `died` tells, or makes no contexts, which the next task sees and reports. */
+  /**
+   * Stops early where the browser has died, which `died` tells, or makes no contexts, which the next task sees and
+   * reports.
+   */
   async #fill(): Promise<void> {
     while (this.#canWarm() && (await this.#make()));
   }

@@ -45,7 +45,10 @@ const QUIET_FEATURES = [
   "WebUIOmniboxPopup",
 ];
 
-/** Disables prefetching by speculation rules: nobody follows the links, and each prefetch is one more request to a host. */
+/**
+ * Disables prefetching by speculation rules: nobody follows the links, and each prefetch is one more request to a
+ * host.
+ */
 const NO_PREFETCH =
   "PrefetchMultipleActiveSetSizeLimitForBase:prefetch_multiple_active_set_size_limit_for_base_value/0";
 

@@ -1,4 +1,6 @@
-/** Knows whether a text selects elements at all: puppeteer would wait for what is no selector until the time is over. */
+/**
+ * Knows whether a text selects elements at all: puppeteer would wait for what is no selector until the time is over.
+ */
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { RenderContext } from "./render-context.ts";
 

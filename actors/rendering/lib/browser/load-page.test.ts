@@ -129,7 +129,8 @@ describe("loadPage", function () {
           begun.resolve();
           setTimeout(() => response.end(), 300);
         });
-        // The page's own clock may be late by more than silence lasts: that ends once the request has begun, not before.
+        // The page's own clock may be late by more than silence lasts: that ends once the request has begun, not
+        // before.
         const clock: Clock = {
           ...systemClock,
           async wait(ms, signal) {

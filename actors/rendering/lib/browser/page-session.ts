@@ -1,4 +1,6 @@
-/** Puppeteer's own session of a page, which its types leave out. Another would have the browser tell everything twice. */
+/**
+ * Puppeteer's own session of a page, which its types leave out. Another would have the browser tell everything twice.
+ */
 import type { CDPSession, Page } from "puppeteer-core";
 
 export function sessionOf(page: Page): CDPSession {

@@ -11,7 +11,8 @@ import { type FilterHooks, filterRequests } from "./request-filter.ts";
 export type PageRequest = Omit<PdfRequest, "pdfOptions">;
 
 /**
- * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send secrets should allow only one host by `allowRequestPattern`.
+ * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send
+ * secrets should allow only one host by `allowRequestPattern`.
  */
 export async function preparePage(
   context: Pick<RenderContext, "page" | "session" | "authorize">,
@@ -26,7 +27,8 @@ export async function preparePage(
   if (parameters.url !== undefined) await context.authorize();
   // None of these depends on another, and each is a round trip.
   await Promise.all([
-    // By our session, as no other emulation: the last session of a page resets it where the page changes its process, and
+    // By our session, as no other emulation: the last session of a page resets it where the page changes its process,
+    // and
     // that is ours. What puppeteer's session says is lost at the first address.
     emulateMediaType && session.send("Emulation.setEmulatedMedia", { media: emulateMediaType }),
     cookies && setCookies(context, cookies, parameters.url),

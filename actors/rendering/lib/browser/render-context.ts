@@ -124,14 +124,18 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Makes the context known to its proxy through its page, which must be blank. Call it when the page will fetch. Otherwise the first request does the same with a further page.
+   * Makes the context known to its proxy through its page, which must be blank. Call it when the page will fetch.
+   * Otherwise the first request does the same with a further page.
    */
   async authorize(): Promise<void> {
     this.#authorized ??= authorizeContext(this.page, this.egress);
     await this.#authorized;
   }
 
-  /** The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts redefine. */
+  /**
+   * The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts
+   * redefine.
+   */
   async evaluate(expression: string): Promise<unknown> {
     return await evaluateApart(this, expression);
   }

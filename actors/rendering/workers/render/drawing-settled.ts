@@ -33,8 +33,10 @@ export async function drawingSettled(
 const STILL = "still";
 const MOVING = "moving";
 
-// Runs in the page. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when the page
-// had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as empty: neither is waited for.
+// Runs in the page. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when
+// the page
+// had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as
+// empty: neither is waited for.
 const SAMPLE = `(async () => {
   const isMoving = (animation) =>
     animation.playState === "running" && animation.timeline === document.timeline &&

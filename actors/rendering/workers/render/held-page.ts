@@ -1,4 +1,7 @@
-/** A page in its own context, held for one task. Counts its time, and turns the reasons of its end into errors for the caller. */
+/**
+ * A page in its own context, held for one task. Counts its time, and turns the reasons of its end into errors for the
+ * caller.
+ */
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";

@@ -1,12 +1,18 @@
-/** Watches whether a page computes or only waits for the network, so that one that waits keeps no other from computing. */
+/**
+ * Watches whether a page computes or only waits for the network, so that one that waits keeps no other from
+ * computing.
+ */
 import type { CDPSession } from "puppeteer-core";
 import { COMPUTING_ANSWER_MS, COMPUTING_CHECK_MS } from "../../../../schemas/turn-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page waits if
- * its main thread answered the last two questions at once. (`Performance.getMetrics`, which would say how long the thread
- * worked, is empty in headless shells.) The first question comes after COMPUTING_CHECK_MS, so most pages end without one.
+ * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page
+ * waits if
+ * its main thread answered the last two questions at once. (`Performance.getMetrics`, which would say how long the
+ * thread
+ * worked, is empty in headless shells.) The first question comes after COMPUTING_CHECK_MS, so most pages end without
+ * one.
  */
 export async function watchComputing(
   session: Pick<CDPSession, "send">,

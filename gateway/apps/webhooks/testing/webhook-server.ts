@@ -1,4 +1,7 @@
-/** A server with one app whose endpoints are declared, in front of real inboxes and of an agent that remembers what it got. */
+/**
+ * A server with one app whose endpoints are declared, in front of real inboxes and of an agent that remembers what it
+ * got.
+ */
 import { pino } from "pino";
 import { agentInboxActor } from "../../../../actors/apps/agent-inbox/agent-inbox.ts";
 import { answeringAgent } from "../../../../actors/apps/agent-inbox/testing/answering-agent.ts";
@@ -27,7 +30,8 @@ export interface WebhookServer extends AsyncDisposable {
 }
 
 /**
- * `waiting`: events that wait in every inbox, of which the first is with its agent; `bytesMax`: what the account's agents may
+ * `waiting`: events that wait in every inbox, of which the first is with its agent; `bytesMax`: what the account's
+ * agents may
  * keep.
  */
 export async function webhookServer(
