@@ -20,6 +20,21 @@ const LOOKS = [
   { name: "narrow", scheme: "light", width: 320, height: 640 },
 ] as const;
 
+/** Runs in the browser: the share of colour values in which two pictures differ visibly. */
+const DIFFERING = `async (pictures) => {
+  const [one, other] = await Promise.all(
+    pictures.map(async (picture) => {
+      const image = new Image();
+      image.src = "data:image/png;base64," + picture;
+      await image.decode();
+      const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      canvas.drawImage(image, 0, 0);
+      return canvas.getImageData(0, 0, image.width, image.height).data;
+    }),
+  );
+  return one.filter((value, at) => Math.abs(value - other[at]) > 64).length / one.length;
+}`;
+
 describe("pages in Chromium", function () {
   this.timeout(240_000);
   let world: OAuthWorld;
@@ -151,9 +166,11 @@ describe("pages in Chromium", function () {
       const tile = await tab.$(".client > :first-child");
       tiles.push(await (tile?.screenshot({ encoding: "base64" }) ?? ""));
     }
-    await context.close();
     expect(logos).to.have.length(1);
-    expect(tiles[1]).to.equal(tiles[0]);
+    // Edges may be drawn a shade differently; a missing letter changes far more than 2 % of the pixels.
+    const differing = await tab.evaluate(`(${DIFFERING})(${JSON.stringify(tiles)})`);
+    await context.close();
+    expect(differing).to.be.lessThan(0.02);
   });
 
   it("an administrator invites somebody, gives them roles and removes them: every page passes the audit", async () => {
