@@ -114,8 +114,7 @@ async function readPart(made: Made): Promise<Uint8Array | undefined> {
 }
 
 /**
- * Undefined at the end; and where something `isThere`, before what is not ready, or fails, and is heard of by the
- * next pull.
+ * Returns undefined at the end. If something `isThere`, also returns undefined before a piece that is not ready or fails; the next pull then gets that.
  */
 async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | undefined> {
   try {

@@ -1,6 +1,5 @@
 /**
- * The processes of apps on this host: one for each app and revision, started when something is asked of it, and ended
- * when nothing is.
+ * The processes of apps on this host: one for each app and revision. A process starts with the first request and ends when it is idle.
  */
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";

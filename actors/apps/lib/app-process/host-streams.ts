@@ -108,8 +108,7 @@ export class HostStreams {
   }
 
   /**
-   * What a process says of a turn, with where the rest of its answer is read: to be called as that is heard, lest it
-   * ends before.
+   * Adds to the result of a turn where the rest of its answer is read. Call it as soon as the result arrives, before the stream can end.
    */
   withRest(process: Process, result: TurnResult, agent?: number): TurnResult {
     if (result.type !== "answer") return result;
