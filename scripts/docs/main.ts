@@ -1,0 +1,7 @@
+/** `npm run docs`: writes the pages of docs/reference that are made from the code. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { REPOSITORY } from "../tools.ts";
+import { referencePages } from "./reference.ts";
+
+for (const [path, text] of referencePages()) writeFileSync(join(REPOSITORY, path), text);
