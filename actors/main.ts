@@ -175,14 +175,9 @@ export async function startActors(
   });
   await host.start();
   exposeCounts(registry, "actors", counts);
-  exposeGauge(
-    registry,
-    "actors_shards",
-    "Shards this process owns",
-    () => host.placement.openShards,
-  );
-  exposeGauge(registry, "actors_activations", "Actors in memory", () => host.activations);
-  exposeGauge(registry, "app_processes", "Processes of apps", () => agents.processes.count);
+  exposeGauge(registry, "actors_shards", () => host.placement.openShards);
+  exposeGauge(registry, "actors_activations", () => host.activations);
+  exposeGauge(registry, "app_processes", () => agents.processes.count);
   const service = new Service({
     bus,
     clock,
@@ -264,13 +259,8 @@ export async function startBrowserWorkers(
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);
-  exposeGauge(registry, "browsers", "Browsers that run", () => pool.pids.length);
-  exposeGauge(
-    registry,
-    "browser_contexts_in_use",
-    "Browser contexts in the hands of tasks",
-    () => pool.contextsInUse,
-  );
+  exposeGauge(registry, "browsers", () => pool.pids.length);
+  exposeGauge(registry, "browser_contexts_in_use", () => pool.contextsInUse);
   const service = new Service({
     bus,
     clock,

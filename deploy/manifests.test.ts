@@ -7,7 +7,8 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import { configFromEnvironment, ROLES } from "../scripts/config.ts";
+import { configFromEnvironment } from "../scripts/config.ts";
+import { ROLES } from "../scripts/settings.ts";
 import {
   composeContainers,
   kubernetesContainers,
@@ -33,8 +34,8 @@ describe("manifests", () => {
       }
     });
 
-    it(`${platform} gives roles settings that scripts/config.ts knows and takes`, () => {
-      const known = read("scripts/config.ts");
+    it(`${platform} gives roles settings that scripts/settings.ts knows and takes`, () => {
+      const known = read("scripts/settings.ts");
       for (const { environment } of roles) {
         const config = configFromEnvironment(environment);
         expect(config).to.include({ host: "0.0.0.0", port: 8787, dataDir: "/data", replicas: 3 });

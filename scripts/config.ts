@@ -1,32 +1,9 @@
 /** Reads every setting from the environment, once, into one checked value. */
-import { isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
-import ipaddr from "ipaddr.js";
-import { z } from "zod";
-import { isSecretKey } from "../actors/apps/lib/app-secrets/secret-box.ts";
-import {
-  AGENT_BYTES_PER_ACCOUNT,
-  AGENTS_PER_ACCOUNT,
-  AGENTS_PER_ACCOUNT_MAX,
-} from "../schemas/apps/app-limits.ts";
+import type { z } from "zod";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
-import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
-import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
-import {
-  FILE_BYTES_MAX,
-  FILE_BYTES_SETTING_MAX,
-  GIT_BYTES_PER_ACCOUNT,
-  GIT_BYTES_SETTING_MIN,
-  REPO_BYTES_MAX,
-  REPO_BYTES_SETTING_MAX,
-} from "../schemas/repositories/git-limits.ts";
 import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
-
-export const ROLES = ["gateway", "actors", "browser"] as const;
-export type Role = (typeof ROLES)[number];
-
-export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+import { type LogLevel, type Role, Settings } from "./settings.ts";
 
 export interface Config {
   readonly host: string;
@@ -76,16 +53,8 @@ export interface Config {
   readonly metricsPort: number | undefined;
 }
 
-const PORT_MAX = 65_535;
-const SECONDS_MAX = 365 * 86_400;
-const SHUTDOWN_SECONDS_MAX = 3_600;
-const REQUESTS_MAX = 1_000_000_000;
-const BYTES_MAX = 10 ** 14;
 /** Settings whose values never appear in an error. */
 const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_METRICS_TOKEN"]);
-/** Express's names for ranges of nearby addresses. */
-const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
-
 /** Returns the checked settings. Throws one line for each wrong value, which names the valid ones. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   // Container platforms pass unset variables as empty ones.
@@ -143,74 +112,6 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   });
 }
 
-const Settings = z.object({
-  TRUNKLINE_HOST: z
-    .string()
-    .regex(/^[\w.:-]+$/, "a host name or an IP address")
-    .default("127.0.0.1"),
-  TRUNKLINE_PORT: whole(1, PORT_MAX, 8787),
-  TRUNKLINE_PUBLIC_URL: httpUrl().optional(),
-  TRUNKLINE_DATA: z.string().default("./data"),
-  TRUNKLINE_NATS_URL: list(
-    (url) => /^(nats|tls|ws|wss):\/\/[^/\s]+$/.test(url),
-    "nats:// or tls:// URLs, separated by commas",
-  )
-    .transform((urls) => urls.join(","))
-    .optional(),
-  TRUNKLINE_NATS_CREDS: z.string().optional(),
-  TRUNKLINE_REPLICAS: oneOf(["1", "3", "5"]).default("1").transform(Number),
-  TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
-    .transform((roles) => [...new Set(roles.filter(isRole))])
-    .default([...ROLES]),
-  TRUNKLINE_EGRESS_ALLOW: ranges(),
-  TRUNKLINE_EGRESS_DENY: ranges(),
-  TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
-  TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT),
-  TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT),
-  TRUNKLINE_AI_BASE_URL: httpUrl().optional(),
-  TRUNKLINE_AI_KEY: z.string().optional(),
-  TRUNKLINE_AI_MODEL: z.string().optional(),
-  TRUNKLINE_SIGNUP: oneOf(["open", "closed"]).default("open"),
-  TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS),
-  TRUNKLINE_DNS_SERVERS: list(
-    isDnsServer,
-    'IP addresses, with a port where it is not 53, such as "10.0.0.53,[fd00::1]:5353"',
-  ).default([]),
-  TRUNKLINE_DNS_POLL_SECONDS: whole(1, SECONDS_MAX, DNS_POLL_SECONDS),
-  TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, DNS_WINDOW_SECONDS),
-  TRUNKLINE_CHROMIUM: z.string().optional(),
-  TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW),
-  TRUNKLINE_GIT_FILE_BYTES: whole(GIT_BYTES_SETTING_MIN, FILE_BYTES_SETTING_MAX, FILE_BYTES_MAX),
-  TRUNKLINE_GIT_REPO_BYTES: whole(GIT_BYTES_SETTING_MIN, REPO_BYTES_SETTING_MAX, REPO_BYTES_MAX),
-  TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT),
-  // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
-  TRUNKLINE_TRUST_PROXY: list(
-    isProxy,
-    `addresses, CIDR ranges or ${PROXY_RANGES.join(", ")}, separated by commas`,
-  )
-    .transform((proxies) => proxies.join(","))
-    .optional(),
-  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
-  TRUNKLINE_APPS_DOMAIN: z
-    .string()
-    .regex(
-      /^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::\d{1,5})?$/,
-      'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
-    )
-    .optional(),
-  TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info"),
-  // Too long to guess; the characters of a bearer token (RFC 6750 section 2.1).
-  TRUNKLINE_METRICS_TOKEN: z
-    .string()
-    .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
-    .optional(),
-  TRUNKLINE_METRICS_PORT: integer(1, PORT_MAX).optional(),
-  TRUNKLINE_SECRETS_KEY: list(
-    isSecretKey,
-    "keys of 32 bytes in base64, the newest first, separated by commas",
-  ).default([]),
-});
-
 /** Settings that need other settings. Alone they would be ignored, or refused late. */
 const Checked = Settings.superRefine((settings, context) => {
   const needs = (name: keyof typeof settings, message: string) =>
@@ -230,75 +131,10 @@ const Checked = Settings.superRefine((settings, context) => {
     needs("TRUNKLINE_NATS_CREDS", "TRUNKLINE_NATS_URL with it, the servers that ask for it");
 });
 
-/** The name of each setting that begins with TRUNKLINE_. */
-export const SETTING_NAMES: readonly string[] = Object.keys(Settings.shape).filter((name) =>
-  name.startsWith("TRUNKLINE_"),
-);
-
-/** A base URL without a query. A slash at its end is removed, because paths are appended. */
-function httpUrl() {
-  const message = "an http:// or https:// URL without a query";
-  return z
-    .string()
-    .refine((url) => /^https?:\/\/[^?#\s]+$/.test(url) && URL.canParse(url), message)
-    .transform((url) => url.replace(/\/+$/, ""));
-}
-
-function whole(min: number, max: number, preset: number) {
-  return integer(min, max).default(preset);
-}
-
-function integer(min: number, max: number) {
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
-}
-
-function oneOf<const V extends string>(values: readonly V[]) {
-  return z.enum(values, { error: values.map((value) => `"${value}"`).join(" or ") });
-}
-
-function list(isValid: (item: string) => boolean, message: string) {
-  return z
-    .string()
-    .transform((text) => text.split(",").map((item) => item.trim()))
-    .refine((items) => items.every(isValid), message);
-}
-
-function ranges() {
-  return list(
-    (range) => ipaddr.isValidCIDR(range),
-    'CIDR ranges such as "10.0.0.0/8", separated by commas',
-  ).default([]);
-}
-
 function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
   const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_MODEL: model } = settings;
   if (baseUrl === undefined || model === undefined) return undefined;
   return Object.freeze({ baseUrl, key: settings.TRUNKLINE_AI_KEY, model });
-}
-
-function isRole(text: string): text is Role {
-  return ROLES.some((role) => role === text);
-}
-
-/** An address with or without a port; IPv6 addresses with a port need brackets. */
-function isDnsServer(text: string): boolean {
-  const [, bracketed, plain, port = "53"] =
-    /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const isAddress = bracketed === undefined ? isIPv4(plain ?? "") : isIPv6(bracketed);
-  return isIPv6(text) || (isAddress && Number(port) >= 1 && Number(port) <= PORT_MAX);
-}
-
-/** Accepts what Express accepts, but not "1", which Express reads as the address 0.0.0.1. */
-function isProxy(text: string): boolean {
-  const [address = "", bits, ...more] = text.split("/");
-  if (PROXY_RANGES.includes(text)) return true;
-  if (text.includes("%") || more.length > 0) return false;
-  const isAddress = ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address);
-  return isAddress && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
 }
 
 /** Removes credentials from a URL, because error messages reach logs. */

@@ -4,12 +4,13 @@
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { type Config, configFromEnvironment, type Role } from "./config.ts";
+import { type Config, configFromEnvironment } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { DiskRoom } from "./disk-room.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
 import { checkListening } from "./listening-check.ts";
 import { createLogger, type Logger } from "./logger.ts";
+import type { Role } from "./settings.ts";
 import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
 import { unknownSettings } from "./unknown-settings.ts";

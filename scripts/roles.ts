@@ -140,8 +140,7 @@ function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
 
 function exposeDisk({ disk }: RoleContext): void {
   if (!disk) return;
-  const help = "Bytes left on the disk of the embedded bus";
-  exposeGauge(registry, "disk_free_bytes", help, () => disk.freeBytes);
+  exposeGauge(registry, "disk_free_bytes", () => disk.freeBytes);
 }
 
 /**

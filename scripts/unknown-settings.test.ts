@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { SETTING_NAMES } from "./config.ts";
+import { SETTING_NAMES } from "./settings.ts";
 import { unknownSettings } from "./unknown-settings.ts";
 
 describe("unknown settings", () => {

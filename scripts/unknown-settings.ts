@@ -1,6 +1,6 @@
 /** Finds misspelled settings: variables that look like settings but that nothing reads. */
 import { nearestName } from "../schemas/nearest-name.ts";
-import { SETTING_NAMES } from "./config.ts";
+import { SETTING_NAMES } from "./settings.ts";
 
 /**
  * Variables of nats.conf and nats-cluster.conf, of the command line, and prefixes of those that tests and benchmarks

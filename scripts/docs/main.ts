@@ -2,6 +2,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
-import { referencePages } from "./reference.ts";
+import { referencePages } from "./pages.ts";
 
 for (const [path, text] of referencePages()) writeFileSync(join(REPOSITORY, path), text);

@@ -3,16 +3,18 @@
  * lists.
  */
 import { Counter, Gauge, type Registry } from "prom-client";
+import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
 import type { MessageCounts, ServiceCounts } from "./service-counts.ts";
 
 /** Counts of handled messages, read when the metrics are requested. */
-export function exposeCounts(registry: Registry, role: string, counts: ServiceCounts): void {
-  const labelNames = ["kind", "message"] as const;
-  const measure = (name: string, help: string, value: (of: MessageCounts) => number) =>
+export function exposeCounts(
+  registry: Registry,
+  role: "actors" | "browser",
+  counts: ServiceCounts,
+): void {
+  const measure = (name: MetricName, value: (of: MessageCounts) => number) =>
     new Counter({
-      name: `trunkline_${role}_${name}`,
-      help,
-      labelNames,
+      ...declaredMetric(name),
       registers: [registry],
       collect() {
         this.reset();
@@ -21,16 +23,15 @@ export function exposeCounts(registry: Registry, role: string, counts: ServiceCo
         }
       },
     });
-  measure("messages_total", "Messages handled", ({ requests }) => requests);
-  measure("refusals_total", "Messages refused or failed", ({ errors }) => errors);
-  measure("seconds_total", "Time from arrival to answer", ({ ms }) => ms / 1_000);
+  measure(`${role}_messages_total`, ({ requests }) => requests);
+  measure(`${role}_refusals_total`, ({ errors }) => errors);
+  measure(`${role}_seconds_total`, ({ ms }) => ms / 1_000);
 }
 
 /** A gauge whose value is read when the metrics are requested. */
-export function exposeGauge(registry: Registry, name: string, help: string, value: () => number) {
+export function exposeGauge(registry: Registry, name: MetricName, value: () => number): void {
   new Gauge({
-    name: `trunkline_${name}`,
-    help,
+    ...declaredMetric(name),
     registers: [registry],
     collect() {
       this.set(value());

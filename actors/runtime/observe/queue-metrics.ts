@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../../schemas/limits.ts";
+import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { exposeGauge } from "./metrics.ts";
@@ -25,20 +26,19 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
   let asked: { at: number; queues: Promise<Queues | undefined> } | undefined;
   const registers = [registry];
 
-  exposeGauge(registry, "bus_connected", "1 while the bus is there", () => Number(bus.connected));
-  expose("mail_waiting", "Messages from actor to actor on their way", ({ mail }) => mail);
-  expose("dead_letters", "Messages nobody could handle", ({ deadLetters }) => deadLetters);
+  exposeGauge(registry, "bus_connected", () => Number(bus.connected));
+  expose("mail_waiting", ({ mail }) => mail);
+  expose("dead_letters", ({ deadLetters }) => deadLetters);
   exposeCopies();
-  exposeLanes("tasks_waiting", "Tasks no worker has taken", ({ waiting }) => waiting);
-  exposeLanes("tasks_running", "Tasks a worker has taken", ({ running }) => running);
-  exposeLanes("tasks_oldest_seconds", "Age of a lane's first task", ({ oldestAt }) =>
+  exposeLanes("tasks_waiting", ({ waiting }) => waiting);
+  exposeLanes("tasks_running", ({ running }) => running);
+  exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
     oldestAt === undefined ? 0 : Math.max(0, clock.now() - oldestAt.getTime()) / 1_000,
   );
 
-  function expose(name: string, help: string, value: (queues: Queues) => number): void {
+  function expose(name: MetricName, value: (queues: Queues) => number): void {
     new Gauge({
-      name: `trunkline_${name}`,
-      help,
+      ...declaredMetric(name),
       registers,
       async collect() {
         const queues = await figures();
@@ -50,9 +50,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
 
   function exposeCopies(): void {
     new Gauge({
-      name: "trunkline_stream_copies_behind",
-      help: "Copies of a stream that are not current: their server is away, catching up or broken",
-      labelNames: ["stream"] as const,
+      ...declaredMetric("stream_copies_behind"),
       registers,
       async collect() {
         const queues = await figures();
@@ -62,11 +60,9 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
     });
   }
 
-  function exposeLanes(name: string, help: string, value: (lane: Lane) => number): void {
+  function exposeLanes(name: MetricName, value: (lane: Lane) => number): void {
     new Gauge({
-      name: `trunkline_${name}`,
-      help,
-      labelNames: ["kind", "lane"] as const,
+      ...declaredMetric(name),
       registers,
       async collect() {
         const queues = await figures();

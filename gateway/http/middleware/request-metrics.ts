@@ -1,6 +1,7 @@
 /** Counts and times requests by method, route and status. All labels come from fixed lists. */
 import type { RequestHandler } from "express";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { declaredMetric } from "../../../schemas/metrics.ts";
 import { statusOf } from "../answered-status.ts";
 import { localsOf } from "../locals.ts";
 import type { RequestCounts } from "../request-counts.ts";
@@ -10,21 +11,16 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 export function requestMetrics(registry: Registry, counts: RequestCounts): RequestHandler {
   const registers = [registry];
   const requests = new Counter({
-    name: "trunkline_http_requests_total",
-    help: "Requests that are over",
-    labelNames: ["method", "route", "status"],
+    ...declaredMetric("http_requests_total"),
     registers,
   });
   const durations = new Histogram({
-    name: "trunkline_http_request_seconds",
-    help: "Time from the first header to the last byte of the answer",
-    labelNames: ["method", "route"],
+    ...declaredMetric("http_request_seconds"),
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 60],
     registers,
   });
   const inFlight = new Gauge({
-    name: "trunkline_http_requests_in_flight",
-    help: "Requests under way",
+    ...declaredMetric("http_requests_in_flight"),
     registers,
   });
 

@@ -1,0 +1,34 @@
+/** Writes numbers as people read them. */
+
+/** What is limited, how much it may be, and what happens past it. */
+export type LimitRow = readonly [what: string, most: string, past: string];
+
+/** A number with a comma after each three digits. */
+export function count(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** Bytes in the largest unit of which they are a whole number, such as "50 MiB" or "720 kB". */
+export function bytes(value: number): string {
+  const units = [
+    [1024 ** 3, "GiB"],
+    [1_000_000_000, "GB"],
+    [1024 ** 2, "MiB"],
+    [1_000_000, "MB"],
+    [1024, "KiB"],
+    [1_000, "kB"],
+  ] as const;
+  const [size, unit] = units.find(([size]) => value % size === 0) ?? [1, "bytes"];
+  return `${count(value / size)} ${unit}`;
+}
+
+/** A time in the largest unit of which it is a whole number above one, such as "15 minutes" or "0.5 s". */
+export function time(ms: number): string {
+  const units = [
+    [86_400_000, "days"],
+    [3_600_000, "hours"],
+    [60_000, "minutes"],
+  ] as const;
+  const [size, unit] = units.find(([size]) => ms % size === 0 && ms > size) ?? [1_000, "s"];
+  return `${count(ms / size)} ${unit}`;
+}

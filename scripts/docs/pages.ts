@@ -1,0 +1,22 @@
+/** The pages of docs/reference that are made from the code, so that they are never behind it. */
+import { apiPage } from "./api-page.ts";
+import { configurationPage } from "./configuration-page.ts";
+import { errorsPage } from "./errors-page.ts";
+import { limitsPage } from "./limits-page.ts";
+import { metricsPage } from "./metrics-page.ts";
+
+/** Returns the pages by their path from the root of the repository. */
+export function referencePages(): ReadonlyMap<string, string> {
+  const pages = {
+    api: apiPage(),
+    configuration: configurationPage(),
+    errors: errorsPage(),
+    limits: limitsPage(),
+    metrics: metricsPage(),
+  };
+  return new Map(
+    Object.entries(pages).map(([name, text]) => [`docs/reference/${name}.md`, `${NOTE}${text}`]),
+  );
+}
+
+const NOTE = "<!-- Made by `npm run docs` from the code. Change the code, not this page. -->\n";

@@ -1,0 +1,218 @@
+/** Limits of repositories, OAuth, apps, agents and webhooks. */
+import {
+  AUDIT_ENTRIES_MAX,
+  CLIENT_CHANGES_PER_DAY_MAX,
+} from "../../actors/oauth/oauth-client/change-log.ts";
+import {
+  ACCESS_TOKENS_PER_GRANT_MAX,
+  REFRESH_TOKENS_PER_GRANT_MAX,
+} from "../../actors/oauth/oauth-grant/grant-tokens.ts";
+import { AUTHORIZATIONS_PER_ADDRESS_MAX } from "../../gateway/oauth/oauth-router.ts";
+import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
+import { LOGIN_WINDOW_MS, LOGOUT_TEXT_CHARS_MAX } from "../../schemas/account/limits.ts";
+import {
+  AGENT_BYTES_PER_ACCOUNT,
+  AGENT_CONNECTIONS_MAX,
+  AGENT_DATABASE_BYTES_MAX,
+  AGENT_TURN_MS_MAX,
+  AGENT_TURNS_MAX,
+  AGENT_WORK_MS_MAX,
+  AGENTS_PER_ACCOUNT,
+  APP_ANSWER_BYTES_MAX,
+  APP_BUNDLE_BYTES_MAX,
+  APP_HEAP_MB_MAX,
+  APP_REQUEST_BYTES_MAX,
+  APP_RESIDENT_MB_MAX,
+  APP_SECRET_BYTES_MAX,
+  APP_SECRETS_MAX,
+  APP_STREAM_UNREAD_MS,
+  APP_STREAMS_MAX,
+  APP_VARS_MAX,
+  APP_VERSIONS_MAX,
+  APPS_MAX,
+  SOCKET_WAITING_BYTES_MAX,
+} from "../../schemas/apps/app-limits.ts";
+import {
+  EVENT_IDS_KEPT_MS,
+  EVENTS_WAITING_MAX,
+  OUTGOING_AGE_MS_MAX,
+  OUTGOING_KEPT_MAX,
+  OUTGOING_KEPT_MS,
+  WEBHOOK_BODY_BYTES_MAX,
+} from "../../schemas/apps/webhook-limits.ts";
+import {
+  ACCESS_TOKEN_MS,
+  AUDIT_KEPT_MS,
+  CLIENT_SECRETS_MAX,
+  CLIENTS_PER_USER_MAX,
+  CODE_MS,
+  GRANT_MS,
+  GRANTS_PER_CLIENT_MAX,
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+  REFRESH_TOKEN_MS,
+} from "../../schemas/oauth/limits.ts";
+import { CLIENT_URIS_MAX } from "../../schemas/oauth/oauth-client-settings.ts";
+import {
+  ARCHIVE_BYTES_MAX,
+  ARCHIVE_FILES_MAX,
+  COMMIT_BODY_BYTES_MAX,
+  COMMIT_CHANGES_MAX,
+  DIFF_FILES_MAX,
+  DIFF_PATCH_BYTES_MAX,
+  NAMESPACES_MAX,
+} from "../../schemas/repositories/artifacts-limits.ts";
+import {
+  FILE_BYTES_MAX,
+  GIT_BYTES_PER_ACCOUNT,
+  LFS_OBJECTS_MAX,
+  NAMESPACE_REPOS_MAX,
+  REF_NAME_BYTES_MAX,
+  REFS_MAX,
+  REPO_BYTES_MAX,
+  REPO_TOKEN_TTL_S_MAX,
+  REPO_TOKEN_TTL_S_MIN,
+  REPO_TOKENS_MAX,
+} from "../../schemas/repositories/git-limits.ts";
+import { bytes, count, type LimitRow, time } from "./figures.ts";
+
+export const REPOSITORIES: readonly LimitRow[] = [
+  [
+    "repositories of a namespace; namespaces of an account",
+    `${count(NAMESPACE_REPOS_MAX)}; ${count(NAMESPACES_MAX)}`,
+    "409",
+  ],
+  [
+    "bytes of all repositories of an account",
+    `${bytes(GIT_BYTES_PER_ACCOUNT)} ([settable](configuration.md))`,
+    "the push is refused with a sentence that git shows; 507 by REST",
+  ],
+  [
+    "packed bytes of a repository; bytes of a file in it",
+    `${bytes(REPO_BYTES_MAX)}; ${bytes(FILE_BYTES_MAX)} ([settable](configuration.md))`,
+    "the push is refused with a sentence that git shows",
+  ],
+  [
+    "bytes of a large file by Git LFS; large files of a repository",
+    `${bytes(REPO_BYTES_MAX / 2)}; ${count(LFS_OBJECTS_MAX)}`,
+    "422; 409. They count towards the bytes of the repository: 507",
+  ],
+  [
+    "refs of a repository; bytes of a ref's name",
+    `${count(REFS_MAX)}; ${bytes(REF_NAME_BYTES_MAX)}`,
+    "the push is refused with a sentence that git shows",
+  ],
+  [
+    "tokens of a repository; life of a token",
+    `${count(REPO_TOKENS_MAX)}; ${time(REPO_TOKEN_TTL_S_MIN * 1_000)} to ${time(REPO_TOKEN_TTL_S_MAX * 1_000)}`,
+    "409; 400",
+  ],
+  [
+    "files of one commit by REST; its body",
+    `${count(COMMIT_CHANGES_MAX)}; ${bytes(COMMIT_BODY_BYTES_MAX)}`,
+    "400; 413",
+  ],
+  [
+    "a diff; an archive",
+    `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
+    "cut, and says so; 413",
+  ],
+];
+
+export const OAUTH: readonly LimitRow[] = [
+  [
+    "OAuth clients of an account; redirect URIs of a client; its secrets",
+    `${count(OAUTH_CLIENTS_PER_ACCOUNT_MAX)}; ${count(CLIENT_URIS_MAX)}; ${count(CLIENT_SECRETS_MAX)}`,
+    "409; 400; 409",
+  ],
+  [
+    "changes of an OAuth client in a day; kept changes",
+    `${count(CLIENT_CHANGES_PER_DAY_MAX)}; ${count(AUDIT_ENTRIES_MAX)}, and ${time(AUDIT_KEPT_MS)} after it is deleted`,
+    "429; the oldest are deleted",
+  ],
+  [
+    "live access tokens of a grant; live refresh tokens; clients that a person has allowed; grants of one client",
+    `${count(ACCESS_TOKENS_PER_GRANT_MAX)}; ${count(REFRESH_TOKENS_PER_GRANT_MAX)}; ${count(CLIENTS_PER_USER_MAX)}; ${count(GRANTS_PER_CLIENT_MAX)}`,
+    "the oldest ends; the oldest unused one ends; refused; the oldest ends",
+  ],
+  [
+    "life of a code; of an access token; of an unused refresh token; of a grant",
+    `${time(CODE_MS)}; ${time(ACCESS_TOKEN_MS)}; ${time(REFRESH_TOKEN_MS)}; ${time(GRANT_MS)}`,
+    `\`invalid_grant\`; 401; \`invalid_grant\`; the person must consent again`,
+  ],
+  [
+    `what an authorization request leaves with its tokens (nonce, scopes, challenge, address); \`state\` of a sign-out`,
+    `${bytes(TOKEN_REQUEST_BYTES_MAX)}; ${count(LOGOUT_TEXT_CHARS_MAX)} characters`,
+    `\`invalid_request\``,
+  ],
+  [
+    "authorization requests from one address",
+    `${count(AUTHORIZATIONS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
+    "429",
+  ],
+];
+
+export const APPS_AND_AGENTS: readonly LimitRow[] = [
+  [
+    "a bundle of an app; apps of an account; kept versions of an app",
+    `${bytes(APP_BUNDLE_BYTES_MAX)}; ${count(APPS_MAX)}; ${count(APP_VERSIONS_MAX)}`,
+    "413; 409; the oldest are deleted",
+  ],
+  [
+    "variables of an app; secrets; bytes of one",
+    `${count(APP_VARS_MAX)}; ${count(APP_SECRETS_MAX)}; ${bytes(APP_SECRET_BYTES_MAX)}`,
+    "400; 409; 400",
+  ],
+  [
+    "a request to an app; its answer",
+    `${bytes(APP_REQUEST_BYTES_MAX)}; ${bytes(APP_ANSWER_BYTES_MAX)}`,
+    "413; 500",
+  ],
+  [
+    "open streamed answers of one app's process; idle time of an unread one",
+    `${count(APP_STREAMS_MAX)}; ${time(APP_STREAM_UNREAD_MS)}`,
+    "503 with Retry-After; cancelled",
+  ],
+  [
+    "a turn of an agent; work that nobody waits for",
+    `${time(AGENT_TURN_MS_MAX)}; ${time(AGENT_WORK_MS_MAX)}`,
+    "504; that attempt has failed",
+  ],
+  [
+    "an agent's database; its sockets; turns that wait for it",
+    `${bytes(AGENT_DATABASE_BYTES_MAX)}; ${count(AGENT_CONNECTIONS_MAX)}; ${count(AGENT_TURNS_MAX)}`,
+    "an error in its code; closed with 1013; 503 with Retry-After",
+  ],
+  [
+    "agents of an account; what they store",
+    `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md))`,
+    `\`limit_reached\` (409), and nothing of that turn is stored`,
+  ],
+  [
+    "memory of an app's process: its JavaScript heap; all of it",
+    `${count(APP_HEAP_MB_MAX)} MiB; ${count(APP_RESIDENT_MB_MAX)} MiB`,
+    "the process ends, and the caller hears which bound it was",
+  ],
+  [
+    "what waits for one reader of a socket",
+    `${bytes(SOCKET_WAITING_BYTES_MAX)}, then as much again with the latest state alone`,
+    "closed with 1013",
+  ],
+];
+
+export const WEBHOOKS: readonly LimitRow[] = [
+  [
+    "body of a webhook; events that wait for one agent",
+    `${bytes(WEBHOOK_BODY_BYTES_MAX)}; ${count(EVENTS_WAITING_MAX)}`,
+    "413; 503 with Retry-After",
+  ],
+  [
+    "time for which an event's id is remembered",
+    `${time(EVENT_IDS_KEPT_MS)}`,
+    "the same id counts as a new event",
+  ],
+  [
+    "deliveries that are kept of an outgoing webhook; how long it is tried",
+    `${count(OUTGOING_KEPT_MAX)}, for ${time(OUTGOING_KEPT_MS)}; ${time(OUTGOING_AGE_MS_MAX)}`,
+    "the oldest are deleted; it has failed",
+  ],
+];

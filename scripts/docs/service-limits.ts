@@ -1,0 +1,203 @@
+/** Limits of requests, accounts, rendering and crawls. */
+import { INVITATION_MS } from "../../actors/account/account/members.ts";
+import {
+  GUESSES_KEPT_MS,
+  GUESSES_PER_SOURCE_COUNTED,
+  SOURCE_GUESSES_FREE,
+  SOURCE_PAUSE_MS,
+  SOURCE_PAUSE_MS_MAX,
+  STRANGER_GUESSES_FREE,
+  STRANGER_PAUSE_MS,
+  STRANGER_PAUSE_MS_MAX,
+} from "../../actors/account/login-guard/login-guard.ts";
+import { CRAWL_SITEMAPS_MAX } from "../../actors/crawl/crawl-job/discovery/sitemaps.ts";
+import { JOB_JSON_TASKS_MAX } from "../../actors/crawl/crawl-job/extractions.ts";
+import { JOB_HOSTS_MAX } from "../../actors/crawl/crawl-job/state/open-hosts.ts";
+import { TURNS_STARTED_MAX } from "../../actors/crawl/site/host-capacity.ts";
+import {
+  AUTHENTICATION_FAILURES_MAX,
+  AUTHENTICATION_WAITING_MAX,
+  AUTHENTICATION_WINDOW_MS,
+  SLOWED_LOOKUPS_MAX,
+} from "../../gateway/account/failed-authentications.ts";
+import {
+  LOGINS_PER_ADDRESS_MAX,
+  SIGNUPS_PER_ADDRESS_MAX,
+} from "../../gateway/account/pages/sign-in.ts";
+import {
+  ACCOUNTS_PER_USER_MAX,
+  LOGIN_WINDOW_MS,
+  MEMBERS_PER_ACCOUNT_MAX,
+  SESSION_MS,
+  SESSIONS_PER_USER_MAX,
+} from "../../schemas/account/limits.ts";
+import {
+  CRAWL_ANSWER_BYTES_MAX,
+  CRAWL_BODY_BYTES_MAX,
+  CRAWL_DELAY_MS,
+  CRAWL_KEPT_MS,
+  CRAWL_MS_MAX,
+  CRAWL_PAGES_MAX,
+  CRAWL_READS_MAX,
+  CRAWL_REDIRECTS_MAX,
+  CRAWL_REQUEST_BYTES_MAX,
+  CRAWLS_KEPT_MAX,
+  CRAWLS_RUNNING_MAX,
+  EVENT_STREAMS_MAX,
+  EVENT_STREAMS_OF_ACCOUNT_MAX,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  PAGE_LINKS_MAX,
+} from "../../schemas/crawl/limits.ts";
+import {
+  BODIES_BYTES_MAX,
+  BODY_STALL_MS,
+  BROWSER_SECONDS_PER_DAY,
+  EGRESS_BYTES_MAX,
+  GOTO_TIMEOUT_MS_MAX,
+  JSON_BODY_BYTES_MAX,
+  LANE_TASKS_MAX,
+  PDF_BYTES_MAX,
+  PRINT_TIMEOUT_MS_MAX,
+  RENDER_BODY_BYTES_MAX,
+  REQUEST_WINDOW_MS,
+  REQUESTS_PER_WINDOW,
+  STATE_BYTES_MAX,
+  TOKENS_PER_ACCOUNT_MAX,
+  WAIT_TIMEOUT_MS_MAX,
+} from "../../schemas/limits.ts";
+import {
+  SCREENSHOT_BYTES_MAX,
+  SCREENSHOT_PIXELS_MAX,
+  SCREENSHOT_SIDE_PX_MAX,
+} from "../../schemas/rendering/screenshot-limits.ts";
+import { BROWSER_TIME_CHECK_MS, PAGES_PER_COMPUTING_PAGE } from "../../schemas/turn-limits.ts";
+import { bytes, count, type LimitRow, time } from "./figures.ts";
+
+export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
+  [
+    "requests of an account",
+    `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)} ([settable](configuration.md))`,
+    `429 with Retry-After; \`RateLimit\` headers say what is left`,
+  ],
+  ["API tokens of an account", `${count(TOKENS_PER_ACCOUNT_MAX)}`, "409"],
+  [
+    "members and invitations of an account; age of an invitation; accounts of a person",
+    `${count(MEMBERS_PER_ACCOUNT_MAX)}; ${time(INVITATION_MS)}; ${count(ACCOUNTS_PER_USER_MAX)}`,
+    "409; expired; the invitation is refused",
+  ],
+  [
+    "sessions of a person; age of a session",
+    `${count(SESSIONS_PER_USER_MAX)}; ${time(SESSION_MS)}`,
+    "the oldest ends; the person signs in again",
+  ],
+  [
+    "a body that carries only a few fields; all bodies that a gateway reads at a time",
+    `${bytes(JSON_BODY_BYTES_MAX)}; ${bytes(BODIES_BYTES_MAX)}`,
+    "413; 503 with Retry-After",
+  ],
+  ["time without a byte of a request's body", `${time(BODY_STALL_MS)}`, "the connection is closed"],
+  [
+    "wrong passwords from one address; new users from one address",
+    `${count(LOGINS_PER_ADDRESS_MAX)}; ${count(SIGNUPS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
+    "429",
+  ],
+  [
+    "wrong passwords for one e-mail address, from one network or one known browser",
+    `${count(SOURCE_GUESSES_FREE)}`,
+    `429 for ${time(SOURCE_PAUSE_MS)}, doubled with each up to ${time(SOURCE_PAUSE_MS_MAX)}`,
+  ],
+  [
+    `wrong passwords for one e-mail address from all networks, at most ${count(GUESSES_PER_SOURCE_COUNTED)} counted for each`,
+    `${count(STRANGER_GUESSES_FREE)} in ${time(GUESSES_KEPT_MS)}`,
+    `429 for ${time(STRANGER_PAUSE_MS)}, doubled up to ${time(STRANGER_PAUSE_MS_MAX)}; not in browsers where that person signed in before`,
+  ],
+  [
+    "wrong secrets for one OAuth client, API token or grant from one address",
+    `${count(AUTHENTICATION_FAILURES_MAX)} in ${time(AUTHENTICATION_WINDOW_MS)}`,
+    "429 for that identity only; a secret that this gateway knows to be good always passes",
+  ],
+  [
+    "unknown tokens and clients from one address, at the REST API, Git and OAuth each",
+    `${count(AUTHENTICATION_FAILURES_MAX)} in ${time(AUTHENTICATION_WINDOW_MS)}`,
+    `429 with Retry-After for each further unknown one; good ones pass, looked up ${count(SLOWED_LOOKUPS_MAX)} at a time, ${count(AUTHENTICATION_WAITING_MAX)} waiting`,
+  ],
+  [
+    "event streams of an account; of a gateway",
+    `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}; ${count(EVENT_STREAMS_MAX)}`,
+    "429; 503 with Retry-After",
+  ],
+  [
+    "an actor's state in one value",
+    `${bytes(STATE_BYTES_MAX)}`,
+    "the change is refused; larger kinds use rows",
+  ],
+];
+
+export const RENDERING: readonly LimitRow[] = [
+  [
+    "browser time of an account",
+    `${time(BROWSER_SECONDS_PER_DAY * 1_000)} a day (UTC, [settable](configuration.md)), checked when a page is queued, when it starts, and every ${time(BROWSER_TIME_CHECK_MS)} while it loads`,
+    "429 with Retry-After until midnight UTC",
+  ],
+  ["body of a request for a PDF or a picture", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
+  [
+    "a picture",
+    `${count(SCREENSHOT_SIDE_PX_MAX)} device pixels a side, ${count(SCREENSHOT_PIXELS_MAX)} in all, ${bytes(SCREENSHOT_BYTES_MAX)}`,
+    "400 if the request says so, else 422",
+  ],
+  ["a PDF", `${bytes(PDF_BYTES_MAX)}`, "422"],
+  [
+    "a navigation; a wait; printing",
+    `${time(GOTO_TIMEOUT_MS_MAX)}; ${time(WAIT_TIMEOUT_MS_MAX)}; ${time(PRINT_TIMEOUT_MS_MAX)}`,
+    "422",
+  ],
+  ["bytes that a page may load", `${bytes(EGRESS_BYTES_MAX)}`, "its connections are cut"],
+  [
+    "tasks of a lane, waiting and running; PDFs and screenshots of one account",
+    `${count(LANE_TASKS_MAX)} each`,
+    "429 at once; Retry-After is the last queue time",
+  ],
+  [
+    "pages that a browser worker renders at a time for one account; for all",
+    `twice the processors, at most 6; ${count(PAGES_PER_COMPUTING_PAGE)} times as many`,
+    `they wait, and accounts are served in turn; \`X-Queued-Ms\` says how long`,
+  ],
+];
+
+export const CRAWLS: readonly LimitRow[] = [
+  [
+    "pages of a crawl; its time; its results",
+    `${count(CRAWL_PAGES_MAX)}; ${time(CRAWL_MS_MAX)}; ${time(CRAWL_KEPT_MS)} after its end`,
+    "400; cancelled; deleted",
+  ],
+  [
+    "crawls of an account that run; that are kept",
+    `${count(CRAWLS_RUNNING_MAX)}; ${count(CRAWLS_KEPT_MAX)}`,
+    "409",
+  ],
+  [
+    "hosts at which one crawl requests at once; its pages for which models are asked at once",
+    `${count(JOB_HOSTS_MAX)}; ${count(JOB_JSON_TASKS_MAX)}`,
+    "they wait",
+  ],
+  [
+    "requests of all crawls to one host, without what rendered pages load themselves",
+    `one in ${time(CRAWL_DELAY_MS)}, or as its \`Crawl-delay\` says; ${count(TURNS_STARTED_MAX)} pages at once, ${count(HOST_REQUESTS_IN_FLIGHT_MAX)} without a delay`,
+    "they wait",
+  ],
+  [
+    "body of a crawl's request; a page's body",
+    `${bytes(CRAWL_REQUEST_BYTES_MAX)}; ${bytes(CRAWL_BODY_BYTES_MAX)}`,
+    `413; cut, and marked \`truncated\``,
+  ],
+  [
+    "redirects of a page; sitemaps of a crawl; links that are kept of a page",
+    `${count(CRAWL_REDIRECTS_MAX)}; ${count(CRAWL_SITEMAPS_MAX)}; ${count(PAGE_LINKS_MAX)}`,
+    `the record is \`errored\`; the rest is ignored; the rest is ignored`,
+  ],
+  [
+    "an answer with records; answers that a gateway writes at once",
+    `${bytes(CRAWL_ANSWER_BYTES_MAX)}, or one record; ${count(CRAWL_READS_MAX)}`,
+    `a \`cursor\` continues; 503 with Retry-After`,
+  ],
+];

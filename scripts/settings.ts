@@ -1,0 +1,272 @@
+/** The settings: how each is written in the environment, its default, and its meaning for docs/reference/configuration.md. */
+import { isIPv4, isIPv6 } from "node:net";
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+import { isSecretKey } from "../actors/apps/lib/app-secrets/secret-box.ts";
+import {
+  AGENT_BYTES_PER_ACCOUNT,
+  AGENTS_PER_ACCOUNT,
+  AGENTS_PER_ACCOUNT_MAX,
+} from "../schemas/apps/app-limits.ts";
+import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
+import {
+  FILE_BYTES_MAX,
+  FILE_BYTES_SETTING_MAX,
+  GIT_BYTES_PER_ACCOUNT,
+  GIT_BYTES_SETTING_MIN,
+  REPO_BYTES_MAX,
+  REPO_BYTES_SETTING_MAX,
+} from "../schemas/repositories/git-limits.ts";
+
+export const ROLES = ["gateway", "actors", "browser"] as const;
+export type Role = (typeof ROLES)[number];
+
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const PORT_MAX = 65_535;
+const SECONDS_MAX = 365 * 86_400;
+const SHUTDOWN_SECONDS_MAX = 3_600;
+const REQUESTS_MAX = 1_000_000_000;
+const BYTES_MAX = 10 ** 14;
+/** Express's names for ranges of nearby addresses. */
+const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
+
+/** Settings by the name of their variable. `unset` says in words what holds without it. */
+export const Settings = z.object({
+  TRUNKLINE_HOST: z
+    .string()
+    .regex(/^[\w.:-]+$/, "a host name or an IP address")
+    .default("127.0.0.1")
+    .meta({
+      description:
+        "Address on which the gateway listens, or a process without one for its health page",
+    }),
+  TRUNKLINE_PORT: whole(1, PORT_MAX, 8787).meta({ description: "Port of that address" }),
+  TRUNKLINE_PUBLIC_URL: httpUrl().optional().meta({
+    description: "Base URL in links and in `credentials.json`",
+    unset: "http://HOST:PORT",
+  }),
+  TRUNKLINE_DATA: z
+    .string()
+    .default("./data")
+    .meta({ description: "Folder of the embedded bus's store and of `credentials.json`" }),
+  TRUNKLINE_NATS_URL: list(
+    (url) => /^(nats|tls|ws|wss):\/\/[^/\s]+$/.test(url),
+    "nats:// or tls:// URLs, separated by commas",
+  )
+    .transform((urls) => urls.join(","))
+    .optional()
+    .meta({
+      description:
+        "Servers of an outside cluster (nats-server 2.14 or newer), with `user:password@` if they need it",
+      unset: "an embedded server",
+    }),
+  TRUNKLINE_NATS_CREDS: z
+    .string()
+    .optional()
+    .meta({ description: "Path of a NATS credentials file for these servers", unset: "none" }),
+  TRUNKLINE_REPLICAS: oneOf(["1", "3", "5"])
+    .default("1")
+    .transform(Number)
+    .meta({ description: "Copies of every stream; 3 on a cluster" }),
+  TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
+    .transform((roles) => [...new Set(roles.filter(isRole))])
+    .default([...ROLES])
+    .meta({ description: "Roles of this process" }),
+  TRUNKLINE_EGRESS_ALLOW: ranges().meta({
+    description:
+      "Ranges that pages may reach besides public addresses, such as `10.1.0.0/16,127.0.0.1/32`",
+  }),
+  TRUNKLINE_EGRESS_DENY: ranges().meta({
+    description:
+      "Ranges that nothing may reach, even if `TRUNKLINE_EGRESS_ALLOW` opens them. Private ranges and the addresses of the machine's interfaces are closed already. Name the elastic and NAT addresses that lead to your machines, because no process can see those",
+  }),
+  TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600).meta({
+    description: "Browser time of an account per day (UTC), in seconds; 0 is no limit",
+  }),
+  TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT).meta({
+    description: "Agents of an account that store something",
+  }),
+  TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT).meta({
+    description:
+      "Bytes that these agents store: databases with their changes, and bodies of webhooks in both directions; 0 is no limit",
+  }),
+  TRUNKLINE_AI_BASE_URL: httpUrl().optional().meta({
+    description:
+      "An OpenAI-compatible endpoint for crawls with the format `json`, such as `https://api.openai.com/v1`",
+    unset: "none: requests must bring a model",
+  }),
+  TRUNKLINE_AI_KEY: z
+    .string()
+    .optional()
+    .meta({ description: "Key of that endpoint, if it needs one", unset: "none" }),
+  TRUNKLINE_AI_MODEL: z
+    .string()
+    .optional()
+    .meta({ description: "Name of its model", unset: "none" }),
+  TRUNKLINE_SIGNUP: oneOf(["open", "closed"])
+    .default("open")
+    .meta({ description: "`closed` admits new users only by invitation" }),
+  TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS).meta({
+    description: "Time limit of a drain",
+  }),
+  TRUNKLINE_DNS_SERVERS: list(
+    isDnsServer,
+    'IP addresses, with a port where it is not 53, such as "10.0.0.53,[fd00::1]:5353"',
+  )
+    .default([])
+    .meta({
+      description: "Servers for the TXT records of OAuth clients' domains",
+      unset: "the system's",
+    }),
+  TRUNKLINE_DNS_POLL_SECONDS: whole(1, SECONDS_MAX, DNS_POLL_SECONDS).meta({
+    description: "Longest pause between two lookups of such a domain",
+  }),
+  TRUNKLINE_DNS_WINDOW_SECONDS: whole(1, SECONDS_MAX, DNS_WINDOW_SECONDS).meta({
+    description: "How long lookups of a domain continue",
+  }),
+  TRUNKLINE_CHROMIUM: z.string().optional().meta({
+    description: "Path of a Chromium or headless shell",
+    unset: "the one that Trunkline finds",
+  }),
+  TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW).meta({
+    description: "Requests of an account; 0 is no limit",
+  }),
+  TRUNKLINE_GIT_FILE_BYTES: whole(
+    GIT_BYTES_SETTING_MIN,
+    FILE_BYTES_SETTING_MAX,
+    FILE_BYTES_MAX,
+  ).meta({ description: "The largest file of a repository" }),
+  TRUNKLINE_GIT_REPO_BYTES: whole(
+    GIT_BYTES_SETTING_MIN,
+    REPO_BYTES_SETTING_MAX,
+    REPO_BYTES_MAX,
+  ).meta({
+    description:
+      "The largest repository, packed and with its large files. One large file may take half of that",
+  }),
+  TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT).meta({
+    description:
+      "Bytes of all repositories of an account. Forks share packs, which count once; 0 is no limit",
+  }),
+  // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
+  TRUNKLINE_TRUST_PROXY: list(
+    isProxy,
+    `addresses, CIDR ranges or ${PROXY_RANGES.join(", ")}, separated by commas`,
+  )
+    .transform((proxies) => proxies.join(","))
+    .optional()
+    .meta({ description: "Proxies whose `X-Forwarded-For` is trusted", unset: "none" }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional().meta({
+    description: "An OTLP/HTTP receiver. Traces follow a request over the bus",
+    unset: "no traces",
+  }),
+  TRUNKLINE_APPS_DOMAIN: z
+    .string()
+    .regex(
+      /^[a-z\d](?:[a-z\d-]*[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::\d{1,5})?$/,
+      'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
+    )
+    .optional()
+    .meta({
+      description:
+        "Parent domain of the apps: each has the origin `<app>.<account>.<this domain>`. Use a separate domain, with a wildcard record and a certificate for two labels",
+      unset: "apps.localhost:PORT",
+    }),
+  TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info").meta({
+    description:
+      "The lowest level that is logged. The log goes to standard error: readable lines on a terminal, JSON elsewhere",
+  }),
+  // Too long to guess; the characters of a bearer token (RFC 6750 section 2.1).
+  TRUNKLINE_METRICS_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
+    .optional()
+    .meta({
+      description:
+        "Bearer token of `/metrics`; the same in every process of a cluster. A process without a token shows its metrics to nobody",
+      unset: "`metrics_token` of `credentials.json`, made at the first start",
+    }),
+  TRUNKLINE_METRICS_PORT: integer(1, PORT_MAX).optional().meta({
+    description:
+      "A port for `/metrics` alone, which a load balancer in front of the other port cannot expose",
+    unset: "`/metrics` is on `TRUNKLINE_PORT`",
+  }),
+  TRUNKLINE_SECRETS_KEY: list(
+    isSecretKey,
+    "keys of 32 bytes in base64, the newest first, separated by commas",
+  )
+    .default([])
+    .meta({
+      description:
+        "Keys that seal the secrets of apps; the same in every process of a cluster. To change the key, put the new one before the old one. Without the key, every secret must be set again",
+      unset: "`secrets.key` in the data folder, made at the first start",
+    }),
+});
+
+/** The name of each setting that begins with TRUNKLINE_. */
+export const SETTING_NAMES: readonly string[] = Object.keys(Settings.shape).filter((name) =>
+  name.startsWith("TRUNKLINE_"),
+);
+
+/** A base URL without a query. A slash at its end is removed, because paths are appended. */
+function httpUrl() {
+  const message = "an http:// or https:// URL without a query";
+  return z
+    .string()
+    .refine((url) => /^https?:\/\/[^?#\s]+$/.test(url) && URL.canParse(url), message)
+    .transform((url) => url.replace(/\/+$/, ""));
+}
+
+function whole(min: number, max: number, preset: number) {
+  return integer(min, max).default(preset);
+}
+
+function integer(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
+}
+
+function oneOf<const V extends string>(values: readonly V[]) {
+  return z.enum(values, { error: values.map((value) => `"${value}"`).join(" or ") });
+}
+
+function list(isValid: (item: string) => boolean, message: string) {
+  return z
+    .string()
+    .transform((text) => text.split(",").map((item) => item.trim()))
+    .refine((items) => items.every(isValid), message);
+}
+
+function ranges() {
+  return list(
+    (range) => ipaddr.isValidCIDR(range),
+    'CIDR ranges such as "10.0.0.0/8", separated by commas',
+  ).default([]);
+}
+
+function isRole(text: string): text is Role {
+  return ROLES.some((role) => role === text);
+}
+
+/** An address with or without a port; IPv6 addresses with a port need brackets. */
+function isDnsServer(text: string): boolean {
+  const [, bracketed, plain, port = "53"] =
+    /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const isAddress = bracketed === undefined ? isIPv4(plain ?? "") : isIPv6(bracketed);
+  return isIPv6(text) || (isAddress && Number(port) >= 1 && Number(port) <= PORT_MAX);
+}
+
+/** Accepts what Express accepts, but not "1", which Express reads as the address 0.0.0.1. */
+function isProxy(text: string): boolean {
+  const [address = "", bits, ...more] = text.split("/");
+  if (PROXY_RANGES.includes(text)) return true;
+  if (text.includes("%") || more.length > 0) return false;
+  const isAddress = ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address);
+  return isAddress && (bits === undefined || (ipaddr.isValidCIDR(text) && Number(bits) > 0));
+}
