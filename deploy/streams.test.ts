@@ -4,14 +4,14 @@ import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
+import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
+import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
 import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
   CRAWL_STORE_BYTES_MAX,
-} from "../schemas/blob-limits.ts";
-import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
-import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
-import { declareStreams } from "./streams.ts";
+  declareStreams,
+} from "./streams.ts";
 
 const SCHEMA = join(import.meta.dirname, "storage-schema.md");
 const subjects = stateSubjects(stateBucket(0));

@@ -12,29 +12,9 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import {
-  AGENTS_STORE_BYTES_MAX,
-  APP_LOG_LINES_MAX,
-  APP_LOG_MS,
-  APP_LOGS_BYTES_MAX,
-  APPS_STORE_BYTES_MAX,
-} from "../schemas/apps/app-limits.ts";
-import {
-  BLOB_STORE_BYTES_MIN,
-  CACHE_BYTES_MAX,
-  CRAWL_STORE_BYTES_MAX,
-} from "../schemas/blob-limits.ts";
+import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/app-limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
-import { KEPT_STORE_BYTES } from "../schemas/disk-limits.ts";
-import {
-  CLUSTER_READY_MS,
-  CLUSTER_RETRY_MS,
-  DEAD_LETTER_DAYS,
-  DEAD_LETTERS_MAX,
-  LANE_TASKS_MAX,
-  MAIL_MESSAGES_MAX,
-  TASK_ACK_WAIT_MS,
-} from "../schemas/limits.ts";
+import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/git-limits.ts";
 import {
   BLOB_STREAMS,
@@ -44,6 +24,39 @@ import {
   taskConsumer,
   taskSubject,
 } from "../schemas/subjects.ts";
+
+/** Dead letters are kept for this long. */
+const DEAD_LETTER_DAYS = 30;
+/** How long a start waits for the servers of a cluster that comes up with it, and how often it looks. */
+const CLUSTER_READY_MS = 60_000;
+const CLUSTER_RETRY_MS = 250;
+/** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
+const MAIL_MESSAGES_MAX = 5_000_000;
+/** Dead letters kept; past it the oldest go. */
+const DEAD_LETTERS_MAX = 100_000;
+
+/**
+ * What no bounded stream may take of the bus's room: actors' states, mail, tasks and leases have no bound of their
+ * own.
+ */
+const KEPT_STORE_BYTES = 1024 ** 3;
+
+/** Bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less on a smaller disk. */
+export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
+/** The smallest size of a stream of blobs. */
+export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
+/** Bytes of all caches together; past it the oldest value goes. */
+export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
+
+/** Lines of an app's log that are kept, and for how long. */
+const APP_LOG_LINES_MAX = 10_000;
+const APP_LOG_MS = 3 * 24 * 3_600_000;
+/**
+ * What bundles and large bodies of all apps may take, and the databases of agents; the bus takes less where it has
+ * less.
+ */
+const APPS_STORE_BYTES_MAX = 1024 ** 3;
+const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 
 const STREAM_EXISTS = 10058;
 /** Insufficient storage resources are available. */

@@ -15,12 +15,6 @@ import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../schemas/errors.ts";
-import {
-  HEADER_BYTES_MAX,
-  HEADERS_TIMEOUT_MS,
-  KEEP_ALIVE_MS,
-  REQUEST_TIMEOUT_MS,
-} from "../schemas/limits.ts";
 import { GIT_PROCESS_MS_MAX } from "../schemas/repositories/git-limits.ts";
 import { firstStart } from "./account/first-start.ts";
 import {
@@ -40,6 +34,14 @@ import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import type { Repositories } from "./repositories/repositories.ts";
+
+/** Headers of one request, all together. */
+const HEADER_BYTES_MAX = 16_384;
+/** A request's headers must be complete after this, and all of it after the next: slow senders hold a socket. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+/** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
+export const KEEP_ALIVE_MS = 72_000;
 
 /** The part of the shutdown time for requests in flight. The parts that stop after the gateway get the rest. */
 const DRAIN_SHARE = 0.5;

@@ -1,15 +1,19 @@
 /** Watches the free bytes of the data folder's disk, and reserves some of them for the bus. */
 import { open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  DISK_BYTES_MIN,
-  DISK_POLL_MS,
-  DISK_RESERVE_BYTES,
-  DISK_RESERVE_USED_BELOW_BYTES,
-  DISK_WRITES_RESUME_BYTES,
-  DISK_WRITES_STOP_BYTES,
-} from "../schemas/disk-limits.ts";
+import { DISK_POLL_MS } from "../schemas/disk-limits.ts";
 import type { Logger } from "./logger.ts";
+
+/** The smallest volume that holds every stream at its least (896 MiB), of which nats-server takes three quarters. */
+const DISK_BYTES_MIN = 1_288_490_188;
+/** Below it clients' writes are refused. Leases and deletes need a few MB an hour; reads need room for a pack. */
+const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
+/** From here on writes are accepted again: more than it stops at, so that one write does not turn it over. */
+const DISK_WRITES_RESUME_BYTES = 128 * 1024 ** 2;
+/** A file of this size is given up when other programs have taken all the rest: the bus goes on with its room. */
+const DISK_RESERVE_BYTES = 32 * 1024 ** 2;
+/** Below it the reserve is given up. */
+const DISK_RESERVE_USED_BELOW_BYTES = 8 * 1024 ** 2;
 
 const PIECE = Buffer.alloc(1024 ** 2);
 const MB = 1_000_000;

@@ -3,13 +3,20 @@
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { DISK_POLL_MS, DISK_RESTART_BYTES, DISK_RESTART_PAUSE_MS } from "../schemas/disk-limits.ts";
+import { DISK_POLL_MS } from "../schemas/disk-limits.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
 import { NatsServer, newNatsPassword } from "./nats-server.ts";
 import { processCommand } from "./process-command.ts";
 import { REPOSITORY } from "./tools.ts";
+
+/**
+ * The least with which a nats-server that failed to write is started again, and the pause before it is done once
+ * more.
+ */
+const DISK_RESTART_BYTES = 8 * 1024 ** 2;
+const DISK_RESTART_PAUSE_MS = 5_000;
 
 /** Pauses before restarts of a dead server: the first is hardly noticed, the last spares a machine in trouble. */
 const RESTART_MS = 100;

@@ -1,5 +1,7 @@
 /** Sends spans to an OTLP/HTTP receiver. The SDK is loaded only here, so that it costs nothing while traces are off. */
-import { TRACE_EXPORT_MS } from "../schemas/limits.ts";
+
+/** A receiver of traces that does not answer holds up a stop no longer than this. */
+const TRACE_EXPORT_MS = 3_000;
 
 export interface Tracing {
   /** Sends the remaining spans. */

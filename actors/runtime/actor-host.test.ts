@@ -3,13 +3,11 @@ import { expect } from "chai";
 import { CALL_BATCH_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
-  ACTIVATION_IDLE_MS,
   CLOCK_SKEW_MS_MAX,
   FAULTS_MAX,
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
   STATE_BYTES_MAX,
-  VOLATILE_IDLE_MS,
 } from "../../schemas/limits.ts";
 import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
@@ -18,6 +16,7 @@ import { probe, probeActor, tally, tallyActor } from "../../scripts/testing/prob
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../scripts/testing/skipping-clock.ts";
 import { until } from "../../scripts/testing/until.ts";
+import { ACTIVATION_IDLE_MS, VOLATILE_IDLE_MS } from "./activation/activations.ts";
 import type { ActorHost } from "./actor-host.ts";
 import { decodeRefusal } from "./bus/refusal.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
-import { CrawlReads } from "./crawl-reads.ts";
+import { CRAWL_READS_MAX } from "../../schemas/crawl/limits.ts";
+import { CRAWL_READS_OF_ACCOUNT_MAX, CrawlReads } from "./crawl-reads.ts";
 
 describe("CrawlReads", () => {
   it("reserve() refuses one more than an account may, and one more than the gateway may", () => {

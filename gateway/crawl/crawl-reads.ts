@@ -1,6 +1,12 @@
 /** Counts the responses with records in progress, so that slow clients of one account do not block other accounts. */
-import { CRAWL_READS_MAX, CRAWL_READS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
+import { CRAWL_READS_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
+
+/**
+ * Concurrent responses with records of one account: a quarter, so that slow clients of one account do not block
+ * others.
+ */
+export const CRAWL_READS_OF_ACCOUNT_MAX = 16;
 
 export class CrawlReads {
   readonly #ofAccount = new Map<string, number>();

@@ -2,9 +2,8 @@ import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type Server } from "node:http";
 import { expect } from "chai";
 import express, { type Response } from "express";
-import { EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { EventStream } from "./event-stream.ts";
+import { EVENTS_WAITING_BYTES_MAX, EventStream } from "./event-stream.ts";
 
 describe("EventStream", () => {
   let server: Server;

@@ -1,7 +1,11 @@
 /** Server-Sent Events to one client, with a bound on the events that wait for a slow one. */
 import type { Response } from "express";
-import { EVENTS_RETRY_MS, EVENTS_WAITING_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
+
+/** Reconnection delay that an event stream tells its client. */
+const EVENTS_RETRY_MS = 2_000;
+/** Bytes queued for a slow client. Past it, pages are only counted. */
+export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
 
 export class EventStream {
   readonly #response: Response;

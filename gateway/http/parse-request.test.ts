@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { FAULT_CHARS_MAX, FAULT_TEXT_CHARS_MAX, FAULTS_MAX } from "../../schemas/limits.ts";
+import { FAULT_CHARS_MAX, FAULTS_MAX } from "../../schemas/limits.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
-import { parseRequest } from "./parse-request.ts";
+import { FAULT_TEXT_CHARS_MAX, parseRequest } from "./parse-request.ts";
 
 const Body = z.strictObject({ name: z.string(), tags: z.array(z.string()).optional() });
 

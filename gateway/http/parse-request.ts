@@ -1,10 +1,13 @@
 /** Parses a client's input. This is the only place where a ZodError becomes a 400. */
 import { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
-import { FAULT_TEXT_CHARS_MAX, FAULTS_MAX } from "../../schemas/limits.ts";
+import { FAULTS_MAX } from "../../schemas/limits.ts";
 import { meantName } from "../../schemas/nearest-name.ts";
 import { expectedValue } from "./expected-value.ts";
 import { shortened } from "./shortened.ts";
+
+/** Characters of the message of one fault. The longest of our own has about 400. */
+export const FAULT_TEXT_CHARS_MAX = 1_024;
 
 /**
  * Parses a value. `root` is its JSON pointer: "" for the body, "/query" or "/path". Throws `invalid_request` with one

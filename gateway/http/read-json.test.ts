@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { FAULT_CHARS_MAX, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../schemas/limits.ts";
+import { FAULT_CHARS_MAX, JSON_DEPTH_MAX } from "../../schemas/limits.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
-import { readJson } from "./read-json.ts";
+import { JSON_VALUES_MAX, readJson } from "./read-json.ts";
 
 const read = (text: string) => readJson(Buffer.from(text));
 

@@ -1,7 +1,10 @@
 /** Reads JSON more strictly than JSON.parse: errors name line and column, and duplicate fields are refused. */
 import { ActorError } from "../../schemas/errors.ts";
-import { JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../schemas/limits.ts";
+import { JSON_DEPTH_MAX } from "../../schemas/limits.ts";
 import { shortened } from "./shortened.ts";
+
+/** Fields and array items of a body: the largest honest request has a few hundred, and a page's HTML is one. */
+export const JSON_VALUES_MAX = 10_000;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 

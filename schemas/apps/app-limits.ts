@@ -198,20 +198,11 @@ export const CONNECTION_ID_CHARS_MAX = 256;
 export const AGENT_CONNECTIONS_MAX = 10_000;
 /** Bytes that wait for one reader; past it only the latest state is kept, past twice as many it is closed. */
 export const SOCKET_WAITING_BYTES_MAX = 1_000_000;
-/** Lines of an app's log that are kept, and for how long. */
-export const APP_LOG_LINES_MAX = 10_000;
-export const APP_LOG_MS = 3 * 24 * 3_600_000;
 /** Lines of one answer, and how long it waits for one: shorter than what proxies allow. */
 export const APP_LOG_LINES_SHOWN_MAX = 1_000;
 export const APP_LOG_WAIT_S_MAX = 25;
 export const APP_LOG_LINE_CHARS_MAX = 8_000;
-/**
- * What bundles and large bodies of all apps may take, and the databases of agents; the bus takes less where it has
- * less.
- */
-export const APPS_STORE_BYTES_MAX = 1024 ** 3;
 export const AGENTS_STORE_BYTES_MAX = 2 * 1024 ** 3;
-export const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 /** How long a gateway goes by what an account's agents kept, and of how many accounts it knows that. */
 export const APP_USAGE_KEPT_MS = 5_000;
 export const ACCOUNTS_KEPT_MAX = 1_000;

@@ -58,11 +58,6 @@ export const TURN_LEAD_MS = 5_000;
 /** Latest start of a request after its moment, counted from the worker's call. */
 export const TURN_LATE_MS = 1_000;
 /**
- * Jobs that wait in rows of a site. Further jobs are refused: a site with this many jobs serves none of them within a
- * week.
- */
-export const SITE_JOBS_WAITING_MAX = 10_000;
-/**
  * Delay after which a job asks a full site again, and the number of full sites that ends a job. Each of them is in
  * the job's state.
  */
@@ -116,22 +111,13 @@ export const ROBOTS_AWAY_MS_MAX = 3_600_000;
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
 /** Concurrent responses with records of one gateway. Each holds about 8 MB for a client that reads slowly. */
 export const CRAWL_READS_MAX = 64;
-/**
- * Concurrent responses with records of one account: a quarter, so that slow clients of one account do not block
- * others.
- */
-export const CRAWL_READS_OF_ACCOUNT_MAX = 16;
 /** Timeout of one such response: 10 MB at about 17 kB a second. A slower client must ask for fewer records. */
 export const CRAWL_READ_MS_MAX = 600_000;
 /** Open event streams of one gateway, and of one account there. Each reads its job's state at intervals. */
 export const EVENT_STREAMS_MAX = 1_000;
 export const EVENT_STREAMS_OF_ACCOUNT_MAX = 100;
-/** Reconnection delay that an event stream tells its client. */
-export const EVENTS_RETRY_MS = 2_000;
 /** Pages of one live update of a job. Their addresses fit the live message of one commit. */
 export const CRAWL_NEWS_PAGES_MAX = 100;
-/** Bytes queued for a slow client. Past it, pages are only counted. */
-export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
 
 // --- A crawl job ---
 

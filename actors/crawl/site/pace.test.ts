@@ -8,7 +8,8 @@ import {
   TURN_OVERDUE_MS,
   TURN_REQUESTS_MAX,
 } from "../../../schemas/crawl/limits.ts";
-import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS } from "../../../schemas/limits.ts";
+import { TASK_ACK_WAIT_MS } from "../../../schemas/limits.ts";
+import { TASK_HEARTBEAT_MS } from "../../runtime/workers/task-lease.ts";
 import { CRAWL_RENDER_MS_MAX } from "../lib/load-in-browser/browser-page.ts";
 import { SITEMAP_FETCH_MS_MAX } from "../workers/crawl-page/fetch-sitemap.ts";
 import { CRAWL_FETCH_MS_MAX } from "../workers/crawl-page/open-crawl-worker.ts";

@@ -2,12 +2,18 @@
 import { strict as assert } from "node:assert";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
-import { SITE_JOBS_WAITING_MAX, SITE_TELL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
+import { SITE_TELL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
 import { type Scheme, site } from "../../../schemas/crawl/site.ts";
 import { want } from "./pace.ts";
 import type { SiteDraft } from "./site-draft.ts";
 import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts";
 import type { Newcomer } from "./site-state.ts";
+
+/**
+ * Jobs that wait in rows of a site. Further jobs are refused: a site with this many jobs serves none of them within a
+ * week.
+ */
+export const SITE_JOBS_WAITING_MAX = 10_000;
 
 /**
  * Jobs that one transition notifies of a robots.txt. The outbox holds the messages.

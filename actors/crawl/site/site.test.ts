@@ -6,7 +6,6 @@ import {
   HOST_AWAY_MS_MAX,
   HOST_REQUESTS_IN_FLIGHT_MAX,
   ROBOTS_TRIES_MAX,
-  SITE_JOBS_WAITING_MAX,
   SITE_TELL_CHARS_MAX,
   TURN_LEAD_MS,
   TURN_MS_MAX,
@@ -18,7 +17,7 @@ import { refusal } from "../../../scripts/testing/refusal.ts";
 import { hex, rulesOutcome, SiteDriver } from "../../../scripts/testing/site-driver.ts";
 import { ROBOTS_KEPT_CHARS_MAX } from "../lib/robots/parse-robots.ts";
 import { ARRIVAL_MS, SITE_VISITS_MAX, siteActor, TURN_RULE_CHECKS_MAX } from "./site.ts";
-import { SITE_JOBS_MAX, SITE_TELLS_MAX } from "./site-jobs.ts";
+import { SITE_JOBS_MAX, SITE_JOBS_WAITING_MAX, SITE_TELLS_MAX } from "./site-jobs.ts";
 import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS, VERDICT_REASON_CHARS_MAX } from "./site-robots.ts";
 import { SiteState } from "./site-state.ts";
 

@@ -1,15 +1,15 @@
 import { expect } from "chai";
-import {
-  ACTIVATION_IDLE_MS,
-  ACTIVATIONS_MAX,
-  PASSIVATION_SWEEP_MS,
-  VOLATILE_IDLE_MS,
-} from "../../../schemas/limits.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { probe, probeActor, tally, tallyActor } from "../../../scripts/testing/probe.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import {
+  ACTIVATION_IDLE_MS,
+  ACTIVATIONS_MAX,
+  PASSIVATION_SWEEP_MS,
+  VOLATILE_IDLE_MS,
+} from "./activations.ts";
 
 const definitions = [counterActor, probeActor, tallyActor];
 

@@ -4,15 +4,10 @@ import { ZodError } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   ACTIVATION_BYTES_MAX,
-  ACTIVATION_IDLE_MS,
-  ACTIVATIONS_MAX,
   EVICTED_SHARE,
-  LOADS_IN_FLIGHT_MAX,
   MAIL_RETRY_MS,
   MAIL_RETRY_MS_MAX,
   MAIL_TRIES_MAX,
-  PASSIVATION_SWEEP_MS,
-  VOLATILE_IDLE_MS,
 } from "../../../schemas/limits.ts";
 import { addressOf } from "../../../schemas/subjects.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
@@ -26,6 +21,17 @@ import type { Activated } from "./activated.ts";
 import { Activation } from "./activation.ts";
 import type { ActivationHost } from "./activation-host.ts";
 import { HostedActivation } from "./hosted-activation.ts";
+
+/** An actor without messages for this long leaves memory. */
+export const ACTIVATION_IDLE_MS = 60_000;
+/** Actors a host reads from the store at once: more make each slower, and the lease's renewal with them. */
+const LOADS_IN_FLIGHT_MAX = 64;
+/** State that is only in memory stays longer: the longest window something is counted in, twice. */
+export const VOLATILE_IDLE_MS = 600_000;
+/** Actors in memory at once, whatever each holds: a few kB as a rule. */
+export const ACTIVATIONS_MAX = 20_000;
+/** How often idle actors are looked for. */
+export const PASSIVATION_SWEEP_MS = 1_000;
 
 type AnyActivation = Activation | HostedActivation;
 type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];

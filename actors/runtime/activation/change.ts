@@ -1,7 +1,6 @@
 /** The changes of an activation that are in memory and not committed yet, and the messages that wait for the commit. */
 
 import {
-  CHANGE_ROWS_MAX,
   LIVE_BYTES_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_SEND_BYTES_MAX,
@@ -10,6 +9,9 @@ import type { Effects } from "../kinds/transition.ts";
 import type { Answer, Delivery, IncomingCall } from "../shards/incoming.ts";
 import type { Unsent } from "../shards/outbox.ts";
 import type { DirectSend } from "../shards/shard.ts";
+
+/** Rows changed since the last commit past which an actor waits: one more transition and 64 outboxes still fit a batch. */
+export const CHANGE_ROWS_MAX = 320;
 
 interface WaitingAnswer {
   call: IncomingCall;

@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import type { Contract } from "../../../schemas/contract.ts";
-import { LIVE_BYTES_MAX, LIVE_UPDATES_KEPT } from "../../../schemas/limits.ts";
+import { LIVE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { probe, probeActor, tally } from "../../../scripts/testing/probe.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "./bus.ts";
-import { BusLiveUpdates, type LiveUpdate } from "./live.ts";
+import { BusLiveUpdates, LIVE_UPDATES_KEPT, type LiveUpdate } from "./live.ts";
 
 describe("live updates", function () {
   this.timeout(90_000);

@@ -2,10 +2,12 @@
 import type { z } from "zod";
 import type { Contract, Messages } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LIVE_UPDATES_KEPT } from "../../../schemas/limits.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
+
+/** Updates buffered for a slow watcher. Past it, the watcher learns that updates are missing and reads the state. */
+export const LIVE_UPDATES_KEPT = 64;
 
 /** `missed`: updates may be missing at this place; a subscriber that needs all of them reads the actor's state. */
 export type LiveUpdate<T> = { value: T } | { missed: true };

@@ -1,9 +1,11 @@
 /** Reads messages of a stream one after the other, with none left out, for as long as the connection holds. */
 import type { JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
-import { CONSUMER_HEARTBEAT_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 import { endWhenSilent } from "./end-when-silent.ts";
+
+/** How often a consumer says that it lives; one that is silent for two of these is made anew on another server. */
+const CONSUMER_HEARTBEAT_MS = 1_000;
 
 interface ReadOptions {
   stream: string;

@@ -1,18 +1,7 @@
 import { once } from "node:events";
 import { expect } from "chai";
-import {
-  CALL_RETRY_MS,
-  CALL_SWEEP_MS,
-  CALL_TRY_MS,
-  CLIENT_CALLS_MAX,
-} from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  CALL_DEADLINE_MS,
-  MAILBOX_MAX,
-  MESSAGE_BYTES_MAX,
-  REPLIES_PER_CLIENT_MAX,
-} from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS, MAILBOX_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { addressOf, callSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
@@ -24,7 +13,14 @@ import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import { systemClock } from "../lib/clock.ts";
-import { BusActorClient } from "./actor-client.ts";
+import {
+  BusActorClient,
+  CALL_RETRY_MS,
+  CALL_SWEEP_MS,
+  CALL_TRY_MS,
+  CLIENT_CALLS_MAX,
+} from "./actor-client.ts";
+import { REPLIES_PER_CLIENT_MAX } from "./remembered-replies.ts";
 
 describe("BusActorClient", function () {
   this.timeout(60_000);

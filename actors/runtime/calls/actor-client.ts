@@ -1,13 +1,7 @@
 /** Calls actors, sends them mail and runs tasks, from any process on the bus. */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
-import {
-  CALL_RETRY_MS,
-  CALL_RETRY_MS_MAX,
-  CALL_SWEEP_MS,
-  CALL_TRY_MS,
-  CLIENT_CALLS_MAX,
-} from "../../../schemas/call-limits.ts";
+import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import type {
   Calls,
   Contract,
@@ -34,6 +28,19 @@ import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
+
+/** How long one try waits for a host that may stand still, before the call is sent again under the same id. */
+export const CALL_TRY_MS = 1_500;
+/** Calls a client may have in flight; past it they are refused. */
+export const CLIENT_CALLS_MAX = 16_384;
+/**
+ * The first pause before a call is sent again to a shard that changes its owner. A call that was sent longer ago is
+ * sent
+ * again when a new owner opens the shard.
+ */
+export const CALL_RETRY_MS = 5;
+/** How often a client looks for calls past their time: a hundredth of the default deadline. */
+export const CALL_SWEEP_MS = 100;
 
 export type { TaskRun } from "../tasks/task-client.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { CALL_BATCH_BYTES_MAX, CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
+import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { addressOf, callSubject, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
@@ -10,6 +10,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import { systemClock } from "../lib/clock.ts";
 import { BusActorClient } from "./actor-client.ts";
+import { CALL_BATCH_BYTES_MAX } from "./call-batches.ts";
 
 describe("calls of one turn", function () {
   this.timeout(60_000);

@@ -2,12 +2,15 @@
 import { z } from "zod";
 import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, MESSAGE_NAME_CHARS_MAX } from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Answer, IncomingCall } from "../shards/incoming.ts";
 import { BatchAnswers } from "./call-batches.ts";
+
+/** Characters of a message's name: it comes back in answers, headers and logs. */
+const MESSAGE_NAME_CHARS_MAX = 128;
 
 /** `client`, `number` and `settled` name the call among those of its client (RememberedReplies). */
 const CallMessage = z.object({

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { REPLIES_KEPT_MS, REPLIES_PER_CLIENT_MAX } from "../../../schemas/limits.ts";
-import { RememberedReplies, StoredReplies } from "./remembered-replies.ts";
+import { REPLIES_KEPT_MS } from "../../../schemas/limits.ts";
+import { REPLIES_PER_CLIENT_MAX, RememberedReplies, StoredReplies } from "./remembered-replies.ts";
 
 const NOW = 1_800_000_000_000;
 const id = (number: number, settled = 1, client = "c") => ({ client, number, settled });

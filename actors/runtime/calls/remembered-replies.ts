@@ -6,13 +6,13 @@
 import { z } from "zod";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
 import type { ActorError } from "../../../schemas/errors.ts";
-import {
-  EFFECTLESS_CLIENTS_MAX,
-  REPLIES_BYTES_MAX,
-  REPLIES_KEPT_MS,
-  REPLIES_PER_CLIENT_MAX,
-} from "../../../schemas/limits.ts";
+import { EFFECTLESS_CLIENTS_MAX, REPLIES_KEPT_MS } from "../../../schemas/limits.ts";
 import { type Answer, busy } from "../shards/incoming.ts";
+
+/** Bytes of kept replies at which an actor is busy, until clients have settled some. */
+const REPLIES_BYTES_MAX = 180_000;
+/** Unsettled replies an actor keeps for one client. */
+export const REPLIES_PER_CLIENT_MAX = 4_096;
 
 /** The replies to one client, as JSON texts by the number of the call. Calls below `settled` are never sent again. */
 interface ClientReplies {

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import {
   CHECKPOINT_MS,
   JOURNAL_ACTOR_MESSAGES_MAX,
-  JOURNAL_BYTES_MAX,
   JOURNAL_COMMIT_BYTES_MAX,
   REMINDER_SOON_MS,
 } from "../../../schemas/journal-limits.ts";
@@ -22,7 +21,7 @@ import { Outbox } from "../shards/outbox.ts";
 import { reminderText, scheduleOf } from "../shards/reminders.ts";
 import { Shard } from "../shards/shard.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { CONTENT_HEADER } from "./journal.ts";
+import { CONTENT_HEADER, JOURNAL_BYTES_MAX } from "./journal.ts";
 import { JournalReplay } from "./journal-replay.ts";
 import { keysBeneath, RowNames } from "./stored-subjects.ts";
 

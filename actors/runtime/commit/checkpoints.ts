@@ -2,13 +2,16 @@
  * Writes the commits in a host's journal to the keys of their actors: a while after each commit, or when a caller waits
  * for it.
  */
-import { CHECKPOINT_MESSAGES_MAX, CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
+import { CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Shard } from "../shards/shard.ts";
 import { CONTENT_HEADER, Journal, type JournalEntry, shardsOf, writesOf } from "./journal.ts";
+
+/** Messages of one checkpoint batch: some 8 ms, for which commits wait. */
+const CHECKPOINT_MESSAGES_MAX = 256;
 
 /** The facts about its host that a journal needs. */
 export interface JournalHost {

@@ -1,5 +1,4 @@
 /** Writes the commits that former owners left in their journals to the keys of a shard that this host takes. */
-import { JOURNAL_READS_MAX } from "../../../schemas/journal-limits.ts";
 import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
@@ -13,6 +12,9 @@ import {
   StoredNote,
   writesOf,
 } from "./journal.ts";
+
+/** Reads of a takeover at once. */
+const JOURNAL_READS_MAX = 64;
 
 /** The changes of one commit to one owner. */
 interface ReadEntry {

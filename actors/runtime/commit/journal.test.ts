@@ -1,13 +1,15 @@
 import { expect } from "chai";
+import { stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
+import { Outbox } from "../shards/outbox.ts";
+import { Shard } from "../shards/shard.ts";
 import {
   JOURNAL_BYTES_MAX,
   JOURNAL_OWNERS_MAX,
   JOURNAL_SLOTS,
-} from "../../../schemas/journal-limits.ts";
-import { stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
-import { Outbox } from "../shards/outbox.ts";
-import { Shard } from "../shards/shard.ts";
-import { Journal, type JournalEntry, StoredCommit } from "./journal.ts";
+  Journal,
+  type JournalEntry,
+  StoredCommit,
+} from "./journal.ts";
 
 const subjects = stateSubjects(stateBucket(0));
 

@@ -5,15 +5,20 @@
  * journals of its former owners (JournalReplay).
  */
 import { z } from "zod";
-import {
-  JOURNAL_BYTES_MAX,
-  JOURNAL_OWNERS_MAX,
-  JOURNAL_SLOTS,
-} from "../../../schemas/journal-limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Write } from "../bus/atomic-batch.ts";
 import { REMOVED, scheduleOf } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
+
+/**
+ * Commits in a journal before they must be written: those of a second, at 500 commits a second. A takeover reads as
+ * many.
+ */
+export const JOURNAL_SLOTS = 512;
+/** Bytes of commits without a checkpoint. A takeover reads them within a second. */
+export const JOURNAL_BYTES_MAX = 16_000_000;
+/** Actors and outboxes that are not written: a takeover reads the stored value of each. */
+export const JOURNAL_OWNERS_MAX = 5_000;
 
 /** On a message that a checkpoint or a replay wrote: the sequence of the journal's message that its content is from. */
 export const CONTENT_HEADER = "Trunkline-Journal";

@@ -4,16 +4,14 @@ import { type Contract, defineContract, type Envelope } from "../../../schemas/c
 import {
   KEY_CHARS_MAX,
   ROW_BYTES_MAX,
-  TRANSITION_REMINDERS_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,
   TRANSITION_SEND_BYTES_MAX,
-  TRANSITION_SENDS_MAX,
 } from "../../../schemas/limits.ts";
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { tallyActor } from "../../../scripts/testing/probe.ts";
 import { type AnyActorDefinition, defineActor } from "./define-actor.ts";
-import { readTransition } from "./transition.ts";
+import { readTransition, TRANSITION_REMINDERS_MAX, TRANSITION_SENDS_MAX } from "./transition.ts";
 
 const plain = defineActor(
   defineContract({ kind: "plain", messages: { poke: { input: z.object({}) } } }),

@@ -3,16 +3,19 @@ import { strict as assert } from "node:assert";
 import {
   KEY_CHARS_MAX,
   ROW_BYTES_MAX,
-  TRANSITION_REMINDERS_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,
   TRANSITION_SEND_BYTES_MAX,
-  TRANSITION_SENDS_MAX,
 } from "../../../schemas/limits.ts";
 import { addressOf, encodeKey } from "../../../schemas/subjects.ts";
 import { currentTrace } from "../lib/trace.ts";
 import { type Unsent, unsent } from "../shards/outbox.ts";
 import type { AnyActorDefinition, Transition } from "./define-actor.ts";
+
+/** Sends of one transition, and their bytes: a shard's outbox is one value. */
+export const TRANSITION_SENDS_MAX = 256;
+/** Reminders of one transition, and so of one kind. */
+export const TRANSITION_REMINDERS_MAX = 16;
 
 export interface Effects {
   rows: [row: string, written: { value: unknown; text: string | null; bytes: number }][];

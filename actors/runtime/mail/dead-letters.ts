@@ -2,12 +2,7 @@
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
-import {
-  DEAD_LETTER_BYTES_MAX,
-  DEAD_LETTER_ERROR_CHARS,
-  DEAD_LETTER_INPUT_CHARS,
-  READER_RETRY_MS,
-} from "../../../schemas/limits.ts";
+import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import {
   addressOf,
   deadAddress,
@@ -22,6 +17,12 @@ import { refusalOf } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import { encodeTask, type Task } from "../tasks/task.ts";
+
+/** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */
+const DEAD_LETTER_BYTES_MAX = 1_030_000;
+/** Characters that are kept of an error, and of the input of a message that nobody's client wrote and that is too large. */
+const DEAD_LETTER_ERROR_CHARS = 2_000;
+const DEAD_LETTER_INPUT_CHARS = 10_000;
 
 // nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
 const GONE = new Set([10043, 10057]);

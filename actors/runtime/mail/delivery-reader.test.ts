@@ -1,11 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
-import {
-  MAIL_IN_FLIGHT_MAX,
-  MAIL_RETRY_MS_MAX,
-  MAIL_TRIES_MAX,
-  MESSAGE_BYTES_MAX,
-} from "../../../schemas/limits.ts";
+import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
   deadSubject,
@@ -20,6 +15,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
+import { MAIL_IN_FLIGHT_MAX } from "./delivery-reader.ts";
 
 describe("mail", function () {
   this.timeout(90_000);

@@ -2,14 +2,7 @@
 import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
-import {
-  MAIL_IN_FLIGHT_MAX,
-  MAIL_OF_KEY_MAX,
-  MAIL_PREFETCH,
-  MAIL_PURGE_MS,
-  READER_RETRY_MS,
-  REMINDERS_IN_FLIGHT_MAX,
-} from "../../../schemas/limits.ts";
+import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
@@ -17,6 +10,17 @@ import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { Shard } from "../shards/shard.ts";
+
+/** Mail of one shard under way in a host's memory. */
+export const MAIL_IN_FLIGHT_MAX = 1_000;
+/** Waiting mail of one key. Past it, the key's mail stays in the stream, so that a failing key delays no other. */
+const MAIL_OF_KEY_MAX = 250;
+/** Due reminders of one shard under way: all that came due while no host was there come at once. */
+const REMINDERS_IN_FLIGHT_MAX = 100;
+/** Copies of a shard's mail the client library holds ahead of the handlers. */
+const MAIL_PREFETCH = 256;
+/** Removals of mail are gathered for this long, so that one purge serves many. A new owner reads at most this much again. */
+const MAIL_PURGE_MS = 1_000;
 
 const Mail = z.object({
   from: z.string(),

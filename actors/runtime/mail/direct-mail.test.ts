@@ -2,12 +2,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
-import {
-  DIRECT_MAIL_MAX,
-  MAIL_RETRY_MS_MAX,
-  MAIL_TRIES_MAX,
-  OUTBOX_BYTES_MAX,
-} from "../../../schemas/limits.ts";
+import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
   deadSubject,
@@ -24,9 +19,9 @@ import type { ActorHost } from "../actor-host.ts";
 import type { Bus } from "../bus/bus.ts";
 import { defineActor } from "../kinds/define-actor.ts";
 import type { Delivery } from "../shards/incoming.ts";
-import { Outbox, unsent } from "../shards/outbox.ts";
+import { OUTBOX_BYTES_MAX, Outbox, unsent } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
-import { DirectMail } from "./direct-mail.ts";
+import { DIRECT_MAIL_MAX, DirectMail } from "./direct-mail.ts";
 import { readSentMark } from "./outbox-relay.ts";
 
 const courier = defineContract({

@@ -6,7 +6,6 @@
  * MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
-import { DIRECT_MAIL_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
   mailSubject,
@@ -18,6 +17,9 @@ import type { Bus } from "../bus/bus.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { OutboxEntry } from "../shards/outbox.ts";
 import type { DirectSend, ReadAddress, Shard } from "../shards/shard.ts";
+
+/** Handed over within a host and not yet committed: handled in one turn of the loop, which others wait for. The rest goes by MAIL. */
+export const DIRECT_MAIL_MAX = 256;
 
 interface DirectMailParts {
   bus: Bus;

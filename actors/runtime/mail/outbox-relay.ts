@@ -4,7 +4,7 @@
  * its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it, however often.
  */
 import type { Logger } from "pino";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, LANE_RETRY_MS } from "../../../schemas/limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
   mailSubject,
@@ -19,6 +19,9 @@ import type { Clock } from "../lib/clock.ts";
 import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
 import { encodeTask } from "../tasks/task.ts";
+
+/** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
+const LANE_RETRY_MS = 100;
 
 interface Group {
   shard: Shard;

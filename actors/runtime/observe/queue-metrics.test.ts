@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
   deadSubject,
@@ -16,7 +15,7 @@ import type { TestNatsServer } from "../../../scripts/testing/nats-server.ts";
 import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { exposeQueues } from "./queue-metrics.ts";
+import { exposeQueues, QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "./queue-metrics.ts";
 
 const address = addressOf("counter", "x");
 

@@ -4,12 +4,16 @@
  */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import { QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "../../../schemas/limits.ts";
 import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { exposeGauge } from "./metrics.ts";
 import { type Lane, type Queues, readQueues } from "./queues.ts";
+
+/** Figures of the bus are asked for this often at most, however many ask for metrics. */
+export const QUEUE_FIGURES_KEPT_MS = 5_000;
+/** Past it metrics are shown without the figures of the bus. */
+export const QUEUE_FIGURES_MS_MAX = 2_000;
 
 interface QueueMetricsParts {
   bus: Bus;

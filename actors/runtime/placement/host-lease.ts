@@ -5,17 +5,20 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { z } from "zod";
-import {
-  LEASE_ANSWER_MS_MAX,
-  LEASE_MARGIN_MS,
-  LEASE_RENEW_MS,
-  LEASE_START_TRIES_MAX,
-  LEASE_TTL_MS,
-} from "../../../schemas/limits.ts";
+import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
+
+/** Four renewals a lease, so that a lost message costs nothing. */
+export const LEASE_RENEW_MS = 500;
+/** A renewal is given up after this: the lease lives long enough for another. */
+const LEASE_ANSWER_MS_MAX = 1_000;
+/** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
+const LEASE_START_TRIES_MAX = 40;
+/** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
+const LEASE_MARGIN_MS = 500;
 
 export const Lease = z.object({
   /** The host gives its shards away and takes none. */

@@ -9,7 +9,6 @@
  * its lease expires.
  */
 import type { Logger } from "pino";
-import { PRESENCE_ANSWER_MS, PRESENCE_MISSES, PRESENCE_MS } from "../../../schemas/limits.ts";
 import { presenceSubject } from "../../../schemas/subjects.ts";
 import { answerOn } from "../bus/answer.ts";
 import { ask } from "../bus/ask.ts";
@@ -17,6 +16,13 @@ import { WriteRefused } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { LivingHosts } from "./living-hosts.ts";
+
+/** So often a host asks the next one whether it is there. */
+const PRESENCE_MS = 250;
+/** Found gone so often, it is: once may be a client that is just coming back, which tries every tenth of a second. */
+const PRESENCE_MISSES = 2;
+/** One that dies takes some of it to lose its connection, and one that stands still does not answer: both say nothing yet. */
+const PRESENCE_ANSWER_MS = 250;
 
 export interface HostPresenceParts {
   bus: Bus;

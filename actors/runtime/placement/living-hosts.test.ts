@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { LEASE_UNSEEN_MS_MAX } from "../../../schemas/limits.ts";
-import { LivingHosts } from "./living-hosts.ts";
+import { LEASE_UNSEEN_MS_MAX, LivingHosts } from "./living-hosts.ts";
 
 describe("LivingHosts", () => {
   const start = () => {

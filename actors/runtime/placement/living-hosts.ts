@@ -3,9 +3,12 @@
  * nats-
  * server that was killed may bring back expired messages and never expire them again (seen with 2.15.2).
  */
-import { LEASE_UNSEEN_MS_MAX } from "../../../schemas/limits.ts";
+import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lease } from "./host-lease.ts";
+
+/** A stored lease without a renewal for this long is a ghost: two lives of a lease. */
+export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
 
 interface Sighting extends Lease {
   sequence: number;

@@ -1,11 +1,12 @@
 /** A host that goes on as if its shards were its own: it stood still, or has just lost its lease. */
+
 import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
 import { CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
-import { LEASE_RENEW_MS, SHARDS } from "../../../schemas/limits.ts";
+import { SHARDS } from "../../../schemas/limits.ts";
 import { addressOf, sentSubject, shardOf } from "../../../schemas/subjects.ts";
 import { type LogLine, startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
@@ -16,6 +17,7 @@ import { Bus } from "../bus/bus.ts";
 import { defineActor } from "../kinds/define-actor.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ServiceCounts } from "../observe/service-counts.ts";
+import { LEASE_RENEW_MS } from "./host-lease.ts";
 
 const Nothing = z.object({});
 const notary = defineContract({

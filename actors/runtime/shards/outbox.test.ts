@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { OUTBOX_BYTES_MAX, TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
-import { Outbox, type Unsent, unsent } from "./outbox.ts";
+import { TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
+import { OUTBOX_BYTES_MAX, Outbox, type Unsent, unsent } from "./outbox.ts";
 
 const note = (text: string): Unsent =>
   unsent({

@@ -3,7 +3,9 @@
  * value.
  */
 import { z } from "zod";
-import { OUTBOX_BYTES_MAX } from "../../../schemas/limits.ts";
+
+/** Unsent bytes of a shard at which its actors wait with sending more. */
+export const OUTBOX_BYTES_MAX = 600_000;
 
 const StoredEntry = z.object({
   number: z.number(),

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { FORGOTTEN_KEPT_MS } from "../../../schemas/limits.ts";
 import {
   addressOf,
   callSubject,
@@ -12,6 +11,7 @@ import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
+import { FORGOTTEN_KEPT_MS } from "./stored-actor.ts";
 
 /** By which what is forgotten for FORGOTTEN_KEPT_MS is gone after four seconds. */
 const behind = { ...systemClock, now: () => systemClock.now() - FORGOTTEN_KEPT_MS + 4_000 };

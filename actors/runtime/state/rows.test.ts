@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
 import {
-  CHANGE_ROWS_MAX,
   ROW_BYTES_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,
@@ -11,6 +10,7 @@ import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { CHANGE_ROWS_MAX } from "../activation/change.ts";
 import type { ActorHost } from "../actor-host.ts";
 
 describe("rows", function () {

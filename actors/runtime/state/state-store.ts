@@ -1,7 +1,6 @@
 /** Reads the stored state of actors and shards, always from the stream's leader. */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { ROWS_PREFETCH } from "../../../schemas/limits.ts";
 import { mailSubject, STREAMS, type StateSubjects, shardOf } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
@@ -13,6 +12,8 @@ import {
   type LoadedActor,
   rowCommitsOf,
 } from "./stored-actor.ts";
+
+const ROWS_PREFETCH = 5_000;
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
 interface StoredValue {

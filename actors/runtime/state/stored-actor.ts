@@ -1,12 +1,15 @@
 /** The stored form of an actor: one JSON value that an operator can read, and rows beside it. */
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { FORGOTTEN_KEPT_MS, STATE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { CLOCK_SKEW_MS_MAX, REPLIES_KEPT_MS, STATE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { RememberedReplies, StoredReplies } from "../calls/remembered-replies.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import type { Effects } from "../kinds/transition.ts";
 import { deepFreeze } from "../lib/deep-freeze.ts";
 import type { Delivery } from "../shards/incoming.ts";
+
+/** A forgotten actor keeps its replies for this long. After that no caller repeats an earlier call. */
+export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
 
 /**
  * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls

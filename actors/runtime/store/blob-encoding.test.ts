@@ -2,15 +2,17 @@ import { randomBytes } from "node:crypto";
 import { zstdCompressSync } from "node:zlib";
 import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
-import {
-  BLOB_CHUNK_BYTES,
-  COMPRESSED_PIECE_BYTES_MIN,
-  COMPRESSED_SYNC_BYTES_MAX,
-} from "../../../schemas/blob-limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../../schemas/blob-limits.ts";
 import { blobSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { systemClock } from "../lib/clock.ts";
-import { decodePiece, ENCODING_HEADER, PieceEncoder } from "./blob-encoding.ts";
+import {
+  COMPRESSED_PIECE_BYTES_MIN,
+  COMPRESSED_SYNC_BYTES_MAX,
+  decodePiece,
+  ENCODING_HEADER,
+  PieceEncoder,
+} from "./blob-encoding.ts";
 import { BlobStore } from "./blob-store.ts";
 
 const text = (bytes: number) => Buffer.alloc(bytes, "All work and no play. ");

@@ -7,12 +7,17 @@ import {
   zstdDecompress,
   zstdDecompressSync,
 } from "node:zlib";
-import {
-  COMPRESSED_PART_MAX,
-  COMPRESSED_PIECE_BYTES_MIN,
-  COMPRESSED_SYNC_BYTES_MAX,
-} from "../../../schemas/blob-limits.ts";
 import type { BLOB_STREAMS } from "../../../schemas/subjects.ts";
+
+/** The smallest piece that is compressed: below it the saving is less than a message's own overhead. */
+export const COMPRESSED_PIECE_BYTES_MIN = 1024;
+/**
+ * The part of a piece that its compressed form may take; above it the piece is stored as it is, which costs a read
+ * nothing.
+ */
+const COMPRESSED_PART_MAX = 0.9;
+/** Up to here a piece is compressed at once, in some 0.2 ms: to give it to a thread costs more than that. */
+export const COMPRESSED_SYNC_BYTES_MAX = 128 * 1024;
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);

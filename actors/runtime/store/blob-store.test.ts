@@ -6,7 +6,6 @@ import {
   BLOB_NAME_CHARS_MAX,
 } from "../../../schemas/blob-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { SINGLE_PUTS_MAX } from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { patternAt } from "../../../scripts/testing/echo-worker.ts";
@@ -15,7 +14,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
-import { BlobStore } from "./blob-store.ts";
+import { BlobStore, SINGLE_PUTS_MAX } from "./blob-store.ts";
 
 const MB = 1024 * 1024;
 

@@ -1,10 +1,12 @@
 /** Keeps values by key for a while to save work. Any of them may be lost at any time. */
 import type { z } from "zod";
-import { CACHE_ANSWER_MS } from "../../../schemas/blob-limits.ts";
 import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { cacheSubject, STREAMS } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
+
+/** A cache that does not answer within this time counts as empty. */
+const CACHE_ANSWER_MS = 500;
 
 export class TtlStore<T> {
   readonly #bus: Bus;

@@ -1,5 +1,7 @@
 /** Remembers how long the last task of each queue waited, which a refused client should wait too. */
-import { QUEUE_TIMES_MAX } from "../../../schemas/turn-limits.ts";
+
+/** Keys whose last queueing time a client remembers, for Retry-After. */
+const QUEUE_TIMES_MAX = 1_000;
 
 interface Queue {
   kind: string;

@@ -1,7 +1,7 @@
 /** Queues one task and waits for it. The worker reports to an inbox of this process, which holds the input for it. */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CHUNK_BYTES, TASK_INPUT_BYTES_MAX, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
+import { CHUNK_BYTES, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
 import {
   cancelSubject,
   queuedSubject,
@@ -17,6 +17,9 @@ import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 import type { QueueTimes } from "./queue-times.ts";
 import { encodeTask } from "./task.ts";
+
+/** Larger inputs stay with the caller, and the worker fetches them: a task is one message of at most 1 MB. */
+export const TASK_INPUT_BYTES_MAX = 256 * 1024;
 
 /** A finished task. Reading all bytes, or leaving the loop, frees its inbox. */
 export interface TaskRun<R> {

@@ -2,16 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../../schemas/errors.ts";
-import {
-  CALLER_GONE_MS,
-  CHUNK_BYTES,
-  CHUNKS_IN_FLIGHT,
-  READER_RETRY_MS,
-} from "../../../schemas/limits.ts";
+import { CHUNK_BYTES, READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Task } from "../tasks/task.ts";
+
+export const CHUNKS_IN_FLIGHT = 8;
+/** A caller whose inbox has no listener for this long has left. */
+const CALLER_GONE_MS = 1_000;
 
 /** Nobody waits for the task any more. */
 export class CallerGone extends Error {}

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
-import { TASK_ACK_WAIT_MS, TASK_HEARTBEAT_MS, TASK_SURE_MS } from "../../../schemas/limits.ts";
+import { TASK_ACK_WAIT_MS } from "../../../schemas/limits.ts";
 import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { TcpProxy } from "../../../scripts/testing/tcp-proxy.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
-import { TaskLease } from "./task-lease.ts";
+import { TASK_HEARTBEAT_MS, TASK_SURE_MS, TaskLease } from "./task-lease.ts";
 
 describe("TaskLease", function () {
   this.timeout(60_000);

@@ -1,8 +1,12 @@
 /** Keeps a task with its worker, and says from when another worker may be given it. */
-import { TASK_HEARTBEAT_MS, TASK_SURE_MS } from "../../../schemas/limits.ts";
+import { TASK_ACK_WAIT_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
+
+export const TASK_HEARTBEAT_MS = 2_000;
+/** After this long without an answer of the bus, a worker gives up its task: a second before another worker gets it. */
+export const TASK_SURE_MS = TASK_ACK_WAIT_MS - 1_000;
 
 interface TaskLeaseParts {
   bus: Bus;

@@ -1,12 +1,11 @@
 import { expect } from "chai";
 import pino from "pino";
-import { LANE_PULL_TASKS_MAX, TASK_PULL_MS } from "../../../schemas/limits.ts";
 import { STREAMS, taskSubject } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../lib/clock.ts";
-import { TaskPuller } from "./task-puller.ts";
+import { LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./task-puller.ts";
 
 /** One more than are asked for at once. */
 const MANY = LANE_PULL_TASKS_MAX + 1;

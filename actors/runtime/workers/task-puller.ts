@@ -1,11 +1,16 @@
 /** Pulls tasks of a lane for its idle slots, several at once, and gives each task to one of them. */
 import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { LANE_PULL_TASKS_MAX, READER_RETRY_MS, TASK_PULL_MS } from "../../../schemas/limits.ts";
+import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { STREAMS } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
+
+/** Tasks that a lane's idle slots ask for at once, whatever their number: a task is handed on in a millisecond. */
+export const LANE_PULL_TASKS_MAX = 4;
+/** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
+export const TASK_PULL_MS = 1_000;
 
 export interface PulledTask {
   message: PulledMessage;

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { TURN_QUANTUM_MS } from "../../../schemas/turn-limits.ts";
-import { TaskTurns } from "./task-turns.ts";
+import { TaskTurns, TURN_QUANTUM_MS } from "./task-turns.ts";
 
 const LIMITS = { places: 8, computing: 4, perKey: 3, reserved: 2 };
 

@@ -1,5 +1,9 @@
 /** Chooses the next task of a worker: deficit round robin over the keys of a lane, within limits of each key. */
-import { TURN_QUANTUM_MS } from "../../../schemas/turn-limits.ts";
+
+/**
+ * Credit of a key in each round, in milliseconds of work. A page usually takes less, so turns change with each page.
+ */
+export const TURN_QUANTUM_MS = 1_000;
 
 export interface TurnLimits {
   /** Tasks that run at a time. */

@@ -19,12 +19,22 @@ import {
   turnSubject,
   turnSubjects,
 } from "../../../schemas/subjects.ts";
-import { TURN_CONSUMER_IDLE_MS, TURN_LOOK_MS, TURN_PULL_MS } from "../../../schemas/turn-limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { pulledMessage } from "./pulled-message.ts";
 import type { PulledTask, TaskSource } from "./task-puller.ts";
 import { TaskTurns, type TurnLimits } from "./task-turns.ts";
+
+/** How often a worker looks for queues that it was not notified of, such as those of a worker that died. */
+const TURN_LOOK_MS = 1_000;
+/**
+ * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
+ * after
+ * removals the server may count too few remaining messages for a consumer.
+ */
+const TURN_PULL_MS = 50;
+/** A key's consumer is removed after this without a request: longer than its last task may run (TASK_RUN_MS_MAX). */
+const TURN_CONSUMER_IDLE_MS = 30 * 60_000;
 
 interface TurnPullerParts {
   bus: Bus;

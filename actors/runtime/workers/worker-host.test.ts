@@ -6,13 +6,10 @@ import { envelope } from "../../../schemas/contract.ts";
 import {
   BUS_REQUEST_MS,
   CHUNK_BYTES,
-  CHUNKS_IN_FLIGHT,
   CLOCK_SKEW_MS_MAX,
   LANE_TASKS_MAX,
   TASK_ACK_WAIT_MS,
   TASK_END_MS,
-  TASK_HEARTBEAT_MS,
-  TASK_INPUT_BYTES_MAX,
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../../schemas/limits.ts";
@@ -35,6 +32,9 @@ import type { BusActorClient, TaskRun } from "../calls/actor-client.ts";
 import { systemClock } from "../lib/clock.ts";
 import { listDeadLetters, retryDeadLetter } from "../mail/dead-letters.ts";
 import { ServiceCounts } from "../observe/service-counts.ts";
+import { TASK_INPUT_BYTES_MAX } from "../tasks/task-client.ts";
+import { CHUNKS_IN_FLIGHT } from "./task-caller.ts";
+import { TASK_HEARTBEAT_MS } from "./task-lease.ts";
 import { TaskTaken } from "./task-news.ts";
 import { WorkerHost } from "./worker-host.ts";
 

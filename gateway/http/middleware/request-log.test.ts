@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LOGGED_PATH_CHARS_MAX } from "../../../schemas/limits.ts";
 import { type TestGateway, testConfig, testGateway } from "../../testing/test-gateway.ts";
+import { LOGGED_PATH_CHARS_MAX } from "./request-log.ts";
 
 describe("request log", () => {
   let gateway: TestGateway;

@@ -1,4 +1,5 @@
 /** A bus, actors of repositories, and gateways that serve git over it; with the real git as their client. */
+
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -20,7 +21,6 @@ import { repoEventsActor } from "../../../actors/repositories/repo-events/repo-e
 import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
 import { type Clock, systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
-import { KEEP_ALIVE_MS } from "../../../schemas/limits.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { namespace } from "../../../schemas/repositories/namespace.ts";
@@ -32,6 +32,7 @@ import {
 } from "../../../schemas/repositories/repo.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
+import { KEEP_ALIVE_MS } from "../../main.ts";
 import { type GitOptions, type GitService, gitService } from "../git/git-router.ts";
 import { newRepoToken, repoTokenText } from "../repo-token-text.ts";
 import { upkeepWorker } from "../upkeep/upkeep-worker.ts";

@@ -1,6 +1,6 @@
 /** What a host keeps of 100,000 actors that were used once and have left memory again. */
+import { ACTIVATION_IDLE_MS } from "../../../actors/runtime/activation/activations.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
-import { ACTIVATION_IDLE_MS } from "../../../schemas/limits.ts";
 import type { Benchmark } from "../benchmark.ts";
 import { BenchBus } from "./bench-bus.ts";
 import type { HostFacts } from "./host-process.ts";

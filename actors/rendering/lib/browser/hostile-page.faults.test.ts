@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { TASK_HEARTBEAT_MS } from "../../../../schemas/limits.ts";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { longestTurn } from "../../../../scripts/testing/processor-time.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { TASK_HEARTBEAT_MS } from "../../../runtime/workers/task-lease.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS } from "./pool-limits.ts";
 
