@@ -7,17 +7,19 @@ import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../schemas/oauth/limits.ts";
 import { CLIENT_URIS_MAX } from "../../schemas/oauth/oauth-client-settings.ts";
 import { SETTING_NAMES } from "../settings.ts";
 import { REPOSITORY } from "../tools.ts";
-import { referencePages } from "./pages.ts";
+import { madeDocuments } from "./pages.ts";
 
-describe("docs/reference", () => {
-  for (const [path, text] of referencePages()) {
+describe("documents from the code", () => {
+  const documents = madeDocuments();
+  const page = (name: string) => documents.get(`docs/reference/${name}.md`);
+
+  for (const [path, text] of documents) {
     it(`${path} is what npm run docs makes`, () => {
       expect(readFileSync(join(REPOSITORY, path), "utf8")).to.equal(text);
     });
   }
 
   it("names every error, routes of every area, and every setting and metric", () => {
-    const page = (name: string) => referencePages().get(`docs/reference/${name}.md`);
     for (const name of Object.keys(ERRORS)) expect(page("errors")).to.include(`\`${name}\``);
     for (const path of ["/tokens", "/pdf", "/crawl/", "/repos", "/oauth_clients", "/apps"]) {
       expect(page("api")).to.include(path);
@@ -27,7 +29,6 @@ describe("docs/reference", () => {
   });
 
   it("shows the default of a setting, what is valid, and the numbers of limits", () => {
-    const page = (name: string) => referencePages().get(`docs/reference/${name}.md`);
     expect(page("configuration")).to.include(
       "| `TRUNKLINE_PORT` | `8787` | a whole number from 1 to 65535 |",
     );

@@ -1,12 +1,13 @@
-/** The pages of docs/reference that are made from the code, so that they are never behind it. */
+/** The documents that are made from the code, so that they are never behind it. */
 import { apiPage } from "./api-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { limitsPage } from "./limits-page.ts";
 import { metricsPage } from "./metrics-page.ts";
+import { storageSchema } from "./stored-kinds.ts";
 
 /** Returns the pages by their path from the root of the repository. */
-export function referencePages(): ReadonlyMap<string, string> {
+export function madeDocuments(): ReadonlyMap<string, string> {
   const pages = {
     api: apiPage(),
     configuration: configurationPage(),
@@ -14,9 +15,12 @@ export function referencePages(): ReadonlyMap<string, string> {
     limits: limitsPage(),
     metrics: metricsPage(),
   };
-  return new Map(
-    Object.entries(pages).map(([name, text]) => [`docs/reference/${name}.md`, `${NOTE}${text}`]),
-  );
+  return new Map([
+    ...Object.entries(pages).map(
+      ([name, text]) => [`docs/reference/${name}.md`, `${NOTE}${text}`] as const,
+    ),
+    ["deploy/storage-schema.md", storageSchema()] as const,
+  ]);
 }
 
 const NOTE = "<!-- Made by `npm run docs` from the code. Change the code, not this page. -->\n";

@@ -5,6 +5,13 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import { ApiTokenState } from "./api-token-state.ts";
 
+/**
+ * Stored at: token id, 32 hex
+ *
+ * State: `{ status: "unknown" }`, `{ status: "issued", accountId, permissions, secretHash, notBeforeAt?, expiresAt?,
+ * grantId?, isDisabled? }` (the grant of the OAuth access token it was made with) or `{ status: "revoked" }`; the
+ * secret itself is stored nowhere
+ */
 export const apiTokenActor = defineActor(apiToken, {
   state: ApiTokenState,
   initial: { status: "unknown" },

@@ -3,6 +3,11 @@ import { installation } from "../../../schemas/account/installation.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { InstallationState } from "./installation-state.ts";
 
+/**
+ * Stored at: `main`
+ *
+ * State: `{ accountId }` of the first start; empty until one claimed it
+ */
 export const installationActor = defineActor(installation, {
   state: InstallationState,
   initial: { accountId: "" },

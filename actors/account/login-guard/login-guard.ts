@@ -22,6 +22,12 @@ export const GUESSES_KEPT_MS = 86_400_000;
 /** Sources that are stored for one person. Past it the oldest is dropped; its share of the shared limit stays. */
 export const SOURCES_KEPT_MAX = 100;
 
+/**
+ * Stored at: e-mail address, somebody's or not
+ *
+ * State: `{ sources: [{ from, tries, lastAt, counted }], strangers: { tries, lastAt } }`: wrong passwords of the last
+ * day, by network, browser or session; forgotten a day after the last
+ */
 export const loginGuardActor = defineActor(loginGuard, {
   state: LoginGuardState,
   initial: { sources: [], strangers: { tries: 0, lastAt: 0 } },

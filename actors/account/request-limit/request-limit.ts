@@ -3,6 +3,11 @@ import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { RequestLimitState } from "./request-limit-state.ts";
 
+/**
+ * Stored at: account id; what is tried to sign in, and from where
+ *
+ * State: nothing: `{ windowEndsAt, taken }` lives in memory and starts anew where its host dies
+ */
 export const requestLimitActor = defineActor(requestLimit, {
   state: RequestLimitState,
   initial: { windowEndsAt: 0, taken: 0 },

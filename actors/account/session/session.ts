@@ -9,6 +9,12 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import { SessionState } from "./session-state.ts";
 
+/**
+ * Stored at: 32 hex of the cookie's SHA-256
+ *
+ * State: `{ status: "none" }` or `{ status: "open", secretHash, user?: { userId, email, authenticatedAt }, expiresAt,
+ * logout? }`; forgotten when it ends, or after 14 days
+ */
 export const sessionActor = defineActor(session, {
   state: SessionState,
   initial: { status: "none" },

@@ -8,6 +8,12 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { UserState } from "./user-state.ts";
 
+/**
+ * Stored at: e-mail address
+ *
+ * State: `{ id, email, passwordHash, passwordVersion?, accounts: [{ accountId, roles }], sessions? }`; an empty id is
+ * not registered
+ */
 export const userActor = defineActor(user, {
   state: UserState,
   initial: { id: "", email: "", passwordHash: "", accounts: [] },

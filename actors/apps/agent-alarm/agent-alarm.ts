@@ -15,6 +15,12 @@ const AgentAlarmState = z.object({
   rings: z.int().min(1).optional(),
 });
 
+/**
+ * Stored at: `agentKey`
+ *
+ * State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often that has rung unheard;
+ * forgotten when none is
+ */
 export const agentAlarmActor = defineActor(agentAlarm, {
   state: AgentAlarmState,
   initial: {},

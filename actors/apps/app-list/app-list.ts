@@ -6,6 +6,11 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AppListState } from "./app-list-state.ts";
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ apps: [{ name, createdAt, updatedAt, serving? }] }`
+ */
 export const appListActor = defineActor(appList, {
   state: AppListState,
   initial: { apps: [] },

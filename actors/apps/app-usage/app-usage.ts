@@ -15,6 +15,14 @@ const NOTHING: AgentBytes = [0, 0, 0];
 const NONE = { agents: 0, bytes: 0 };
 const PARTS = { log: 0, inbox: 1, outgoing: 2 } as const;
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ apps: { <app>: { agents, bytes } } }`: how many agents keep something, and what they keep
+ *
+ * Row `<app>/<0 to 63>`: `{ agents: { <hash of the agent's key>: [bytes of its log, of its inbox, of its outgoing
+ * webhooks] } }`
+ */
 export const appUsageActor = defineActor(appUsage, {
   state: AppUsageState,
   rows: AppUsageRow,

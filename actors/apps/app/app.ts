@@ -20,6 +20,17 @@ type Rows = ReadonlyMap<string, Row>;
 type VersionRow = Extract<Row, { version: unknown }>;
 type SecretRow = Extract<Row, { secret: unknown }>;
 
+/**
+ * Stored at: `<account>.<app>`
+ *
+ * State: `{ status?, id?, createdAt?, updatedAt?, next, serving?, revision }`: no status where there is none;
+ * `deleting` until all that it kept is gone
+ *
+ * Row `version.<number>`: `{ version: { number, createdAt, bundle, bundleBytes, status, reason? }, config }`; 20 and
+ * the one that serves
+ *
+ * Row `secret.<name>`: `{ secret: { name, sealed, updatedAt } }`: sealed with a key that is not on the bus
+ */
 export const appActor = defineActor(contract, {
   state: AppState,
   rows: AppRow,

@@ -29,6 +29,12 @@ const State = z.object({
   reported: z.array(Id),
 });
 
+/**
+ * Stored at: account id, `.`, 32 hex of a SHA-256 of host and path
+ *
+ * State: nothing: `{ failures, open?: { until, forMs, probe? }, reported: [id] }` lives in memory and starts anew
+ * where its host dies
+ */
 export const endpointBreakerActor = defineActor(endpointBreaker, {
   state: State,
   initial: { failures: 0, reported: [] },

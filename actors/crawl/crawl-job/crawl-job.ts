@@ -24,6 +24,41 @@ import { planRows } from "./state/plan.ts";
 import { endTurn, grantTurn, removeReported, returnTurn } from "./turns.ts";
 import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests.ts";
 
+/**
+ * Stored at: job id, 32 hex
+ *
+ * State: `{ status, account, request, createdAt, endedAt?, messages, refusal?, browserMs, records, admitted, queued,
+ * inFlight, settled, total, finished, disallowed, skipped, skippedKept, skippedLate?, knownRows?, homes: [{ origin,
+ * learned, guess? }], sitemaps: { known, released, open: [number] }, extractions?: { asked, first?, last? }, faults?:
+ * { since, turns }, hosts?: { open, first?, last? }, fullHosts?: [host], backlog: { asked, files, sitemap, links: {
+ * first, next } } }`: the status and counts of the job; everything of which a job may have many is in rows
+ *
+ * Row `plan`, `patterns/include/<n>`, `patterns/exclude/<n>`: the request without its patterns; 25 patterns in each
+ * row
+ *
+ * Row `p/<index>`: a record: `{ url, at?, hops?, depth, status, failures?, alone?, jsonSource?, next?, settledAs?,
+ * shown?, reason?, metadata?, blobs? }`; `shown` holds reason, metadata and blobs of a settled page as JSON in one
+ * string, without what the row or the job's id says already; `next` is the page behind it in its host's queue, or in
+ * the queue for JSON (`jsonSource` is the blob from which a model makes that); `settledAs` is its number in the order
+ * in which pages were settled
+ *
+ * Row `z/<n>`: `{ letters, settledAs }`: the status of 2,000 records, one letter each (q: not settled, c: completed,
+ * e: errored, d: disallowed, s: skipped), and the largest `settledAs` among them
+ *
+ * Row `u/<0 to knownRows - 1>`: `{ known }`: known addresses, in 16,384 rows if `knownRows` is missing, ` <13 hex of
+ * a salted SHA-256>=<index, base 36>` each; those of sitemaps as well
+ *
+ * Row `h/<host>`: `{ first?, last?, queued, told?, open?, waits?, behind? }`: the queue of a host, how many requests
+ * the job has announced to the site, and whether the job is open there or waits for that, and before which host;
+ * removed when nothing waits there
+ *
+ * Row `t/<turn>`: `{ host, pages, sitemaps }` that the turn has not reported yet; removed with its report
+ *
+ * Row `s/<number>`: `{ url, nesting, guessed?, inFlight, failures }`: a sitemap that the job has not read yet
+ *
+ * Row `b/<lane>/<n>`: `{ depth, found: [{ url, lastModifiedAt? }] }`: found addresses that the job has not looked at
+ * yet, in the lanes `files`, `sitemap` and `links`
+ */
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
   rows: CrawlJobRow,

@@ -13,6 +13,13 @@ import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 /** An admitted crawl that has not started by then never will. */
 export const CRAWL_ADMITTED_MS = 60_000;
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ next, running, kept, admitted: [epoch ms] }`; `next` numbers the jobs; admitted ones that have not
+ * started count as running for a minute. A row for each job, by its id: `{ id, url, status, createdAt, endedAt?,
+ * total?, finished?, skipped?, number }`, until its results expire; the counts are those of the end
+ */
 export const crawlListActor = defineActor(crawlList, {
   state: CrawlListState,
   rows: CrawlListRow,

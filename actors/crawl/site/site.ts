@@ -50,6 +50,16 @@ export const TURN_RULE_CHECKS_MAX = 50_000;
 /** Concurrent turns for robots.txt requests of this site and of redirects to it. They go ahead of pages. */
 export const SITE_VISITS_MAX = 16;
 
+/**
+ * Stored at: host of an address, with the port where it is not the scheme's own
+ *
+ * State: `{ pace: { lastStartAt, awayUntil, busy?, going?: { turn, startAt, toldAt? }, accounts: [{ account, jobs: [{
+ * job, wants }] }], turns: { <turn>[/<nth>]: { account, job, requests, more?, dueAt, by?, asked, startedAt?, atOnce }
+ * } }, robots: { http?, https? }, newcomers: [{ account, job, wants, tell }], waiting, lookAt? }`; a robots file is
+ * `{ policy?, expiresAt, wanted, fetch?: { turn, lostAt, begun? }, next?, lost?, notBefore? }`, `next` where a fetch
+ * in an earlier turn came to, `notBefore` when it goes on. Rows: `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a
+ * part of that file; `waiting.<job>` a newcomer past the 1,000 that take turns
+ */
 export const siteActor = defineActor(site, {
   state: SiteState,
   rows: SiteRow,

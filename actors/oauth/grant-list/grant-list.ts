@@ -11,6 +11,14 @@ import { type Consent, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts"
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
 
+/**
+ * Stored at: user id, 32 hex
+ *
+ * State: `{ clients: [] }`; those of the first release as their rows are, until they change
+ *
+ * Row `<client_id>`: `{ clientId, scopes, rejectedScopes, accountIds, consentedAt, lastGrantAt?, grantIds }`: what a
+ * person has allowed a client, and the grants that rest on it
+ */
 export const grantListActor = defineActor(grantList, {
   state: GrantListState,
   rows: AllowedClientRow,

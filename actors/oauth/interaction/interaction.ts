@@ -4,6 +4,12 @@ import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { InteractionState } from "./interaction-state.ts";
 
+/**
+ * Stored at: uid of an authorization request
+ *
+ * State: `{ status: "none" }` or `{ status: "open", browserHash, expiresAt, record }`; forgotten when it is over, or
+ * after 10 minutes
+ */
 export const interactionActor = defineActor(interaction, {
   state: InteractionState,
   initial: { status: "none" },

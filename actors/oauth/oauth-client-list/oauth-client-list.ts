@@ -8,6 +8,12 @@ import { OAuthClientListState } from "./oauth-client-list-state.ts";
 /** A client that was promised and is not made by then does not come any more: no call lives longer. */
 export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ next, clients: [{ clientId, number, reservedAt? }] }`; one that is reserved and not made counts for 5
+ * minutes
+ */
 export const oauthClientListActor = defineActor(oauthClientList, {
   state: OAuthClientListState,
   initial: { next: 0, clients: [] },

@@ -18,6 +18,19 @@ import { checkSettings, update } from "./update.ts";
 const live = { change: "updated" } as const;
 const removed = { change: "removed" } as const;
 
+/**
+ * Stored at: client_id, 32 hex
+ *
+ * State: `{ life: "none" }`, `{ life: "removed", accountId, removedAt }` (forgotten after 90 days), or `{ life:
+ * "live", accountId, registration, visibility, secrets: [{ id, lastFour, createdAt, lastUsedAt?, hash }], code,
+ * domain?, checks, createdAt, updatedAt, promotedAt?, nextChange, lately? }`; `lately` is `{ since, entries }`, the
+ * log's entries of the day that began then; `domain` is `{ status, host, startedAt, pace: { pollMs, windowMs },
+ * lookups, awaiting?, lastAnswer?, lastCheckedAt?, nextCheckAt?, verifiedAt?, missingSince? }`, where `awaiting` is
+ * the number of the lookup that is not answered yet; the secrets themselves are stored nowhere
+ *
+ * Row `change.<number>`: `{ number, at, by: { type, id, clientId? }, action, changes: [{ field, from, to }] }`: the
+ * last 200 changes
+ */
 export const oauthClientActor = defineActor(oauthClient, {
   state: OAuthClientState,
   rows: ChangeRow,

@@ -9,6 +9,13 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { endsAt, isLive, isSpent, type UsableToken, wasUsed, withTokens } from "./grant-tokens.ts";
 import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
 
+/**
+ * Stored at: grant id, 32 hex, which its codes and tokens name
+ *
+ * State: `{ status: "none" }` or `{ status: "open", grant: { clientId, userId, email, scopes, rejectedScopes,
+ * accountIds, createdAt, expiresAt }, code, access, refresh, usedRefresh }`; tokens are `{ hash, expiresAt, record,
+ * usedAt? }`, and used refresh tokens 32 hex of their hashes; forgotten when it is revoked, or its last token expires
+ */
 export const oauthGrantActor = defineActor(oauthGrant, {
   state: OAuthGrantState,
   initial: { status: "none" },

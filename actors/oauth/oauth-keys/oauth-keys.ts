@@ -8,6 +8,12 @@ import { OAuthKeysState } from "./oauth-keys-state.ts";
 /** A key is shown after it has signed its last: far longer than any ID token lives. */
 export const KEY_KEPT_MS = 7 * 86_400_000;
 
+/**
+ * Stored at: `main`
+ *
+ * State: `{ keys: { signing: [{ kid, jwk, createdAt }], secret } }`: private keys, as they are; a key is kept for 8
+ * days after the next
+ */
 export const oauthKeysActor = defineActor(oauthKeys, {
   state: OAuthKeysState,
   initial: { keys: null },

@@ -18,6 +18,12 @@ export const GitStorageState = z.object({
 });
 type State = DeepReadonly<z.infer<typeof GitStorageState>>;
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ bytes, held: [{ id, bytes, until }] }`: bytes of the account's packs, with their indexes, and large files
+ * in `PACKS`, each once; what is being stored has room held for it for an hour at most
+ */
 export const gitStorageActor = defineActor(gitStorage, {
   state: GitStorageState,
   initial: { bytes: 0, held: [] },

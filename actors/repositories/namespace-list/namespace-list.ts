@@ -10,6 +10,12 @@ import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
 
+/**
+ * Stored at: account id
+ *
+ * State: nothing itself. A row for each namespace, by its name in lower case: `{ name, repoCount, createdAt,
+ * updatedAt }` as it last told, and `announcedAt` until it has
+ */
 export const namespaceListActor = defineActor(namespaceList, {
   state: NamespaceListState,
   initial: {},

@@ -14,6 +14,15 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
 import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
+/**
+ * Stored at: account id, `.`, name in lower case
+ *
+ * State: `{ accountId, name, createdAt, updatedAt, removed: [{ name, id }], claims? }`; `createdAt` 0 is none; the
+ * last 200 names that were removed; up to 16 names whose repositories are about to be there, as their rows would be.
+ * A row for each repository, by its name in lower case: what a listing shows (`{ id, name, description,
+ * defaultBranch, readOnly, source, status, createdAt, updatedAt, lastPushAt }`), and `claimedAt` until the repository
+ * says that it is there
+ */
 export const namespaceActor = defineActor(namespace, {
   state: NamespaceState,
   initial: { accountId: "", name: "", createdAt: 0, updatedAt: 0, removed: [] },

@@ -38,6 +38,14 @@ const TIMES: SweepTimes = {
 
 export const packSweepActor = packSweepActorWith(TIMES);
 
+/**
+ * Stored at: `packs`
+ *
+ * State: `{ begun }`. A row for each stored pack that no repository named, `<account>.<sha-256>`, and for each such
+ * large file, `<account>.lfs.<sha-256>`: `{ family: "pack" or "lfs", accountId, sha256, sequence, at, removing }`,
+ * its last sequence in `PACKS`, the time of that look, and whether a task to remove it was sent; the row is removed
+ * with the pack, when a repository names the pack again, or after a day
+ */
 export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
   return defineActor(packSweep, {
     state: z.object({ begun: z.boolean() }),

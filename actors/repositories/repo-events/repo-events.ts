@@ -19,6 +19,14 @@ import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
 
 type Written = Record<string, EventRow | null>;
 
+/**
+ * Stored at: account id
+ *
+ * State: `{ last, first, bytes, subscriptions: { <id>: { filter: { types, namespace?, repoName? }, subscriber: {
+ * kind, key }, after } } }`: the numbers of the newest and the oldest event, their bytes, and up to which event each
+ * subscriber has them. A row for each of the last 1,000 events, or 4 MB of them, by its number: `{ repoId, namespace,
+ * repoName, at, type, … }` as `KeptRepoEvent` has it; `open` while a gateway looks for the commits of a push
+ */
 export const repoEventsActor = defineActor(repoEvents, {
   state: RepoEventsState,
   initial: { last: 0, first: 1, bytes: 0, subscriptions: {} },

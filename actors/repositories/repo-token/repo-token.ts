@@ -7,6 +7,11 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 export const RepoTokenState = z.object({ repoId: RepoId.nullable() });
 
+/**
+ * Stored at: account id, `.`, the token's public id
+ *
+ * State: `{ repoId }`: whose token it is; forgotten 30 days after the token expires
+ */
 export const repoTokenActor = defineActor(repoToken, {
   state: RepoTokenState,
   initial: { repoId: null },

@@ -40,6 +40,30 @@ const Live = RepoEntry.omit({ id: true }).extend({
 });
 export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
 
+/**
+ * Stored at: repository id, 16 of `[0-9a-z]`
+ *
+ * State: `{ life: "none" }`, `{ life: "removed", at }`, which is forgotten a day later, or `{ life: "live",
+ * accountId, namespace, name, description, defaultBranch, readOnly, protectedRefs, source, status, failure,
+ * progress?, createdAt, updatedAt, lastPushAt, seed, version, generation, packsRemovedVersion, refs, refNamesBytes,
+ * packs, packsBytes, treeDepth, lfsObjects, lfsBytes, shallow?, importedBranch?, staged: [{ push, parts, at }],
+ * nextUpkeepAt?, toPrune?, prunedAt? }`; `version` grows with each change of the manifest, `generation` where objects
+ * may have gone; no more than `treeDepth` directories lie below each other; `shallow`: commits at which an import to
+ * a depth ends
+ *
+ * Row `refs.<0 to 127>`: `{ row, version, refs: { <name>: object id } }`: the refs whose SHA-256 with the seed leads
+ * here, and the version that wrote them
+ *
+ * Row `pack.<sha-256>`: `{ row, version, bytes, indexBytes }`: a pack, and the version that added it
+ *
+ * Row `lfs.<sha-256>`: `{ row, bytes }`: a large file
+ *
+ * Row `token.<id>`: `{ row, id, scope, createdAt, expiresAt, revokedAt, lastUsedAt, secretHash }`; the id follows
+ * from the hash
+ *
+ * Row `part.<push>.<n>`: `{ row, commands }`: a part of a push too large for one message, until that is decided, or
+ * 10 minutes
+ */
 export const RepoState = z.discriminatedUnion("life", [
   z.object({ life: z.literal("none") }),
   Live,
