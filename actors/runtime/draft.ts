@@ -63,6 +63,11 @@ export class Draft<S extends object, R = never, N extends string = never> {
     this.#sends.push(...envelopes);
   }
 
+  /** What this transition sends so far. */
+  get sent(): readonly Envelope[] {
+    return this.#sends;
+  }
+
   /** Sets a reminder to a time in epoch milliseconds; `null` cancels it. */
   remind(name: N, at: number | null): void {
     this.#reminders[name] = at;

@@ -127,7 +127,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     trim(state, _input, context) {
       const draft = new InboxDraft(state, context);
       tidy(draft);
-      return isForgettable(draft) ? { forget: true, send: draft.send } : draft.transition();
+      return isForgettable(draft) ? { forget: true, send: draft.sent } : draft.transition();
     },
   },
 });
@@ -135,7 +135,8 @@ export const agentInboxActor = defineActor(agentInbox, {
 /** Two providers may number their events alike. */
 const idOf = ({ source, eventId }: ReceivedEvent) => recentId(`${source} ${eventId}`);
 
-function knownNumber({ rows, now, state }: InboxDraft, id: RecentId): number | undefined {
+function knownNumber({ context, state }: InboxDraft, id: RecentId): number | undefined {
+  const { rows, now } = context;
   return recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, id);
 }
 
@@ -154,10 +155,10 @@ function take(
     const text = `Cannot take event: ${EVENTS_WAITING_MAX} wait for this agent`;
     throw new ActorError("queue_full", text, { retryAfterS: EVENTS_WAITING_RETRY_S });
   }
-  const { now, rows } = draft;
+  const { now, rows } = draft.context;
   const number = draft.state.next;
   const { body } = request;
-  draft.write({
+  draft.writeRows({
     [eventRow(number)]: {
       row: "event",
       id: newId(),
@@ -169,7 +170,7 @@ function take(
     [requestRow(number)]: { row: "request", request },
   });
   const remembered = remember({ rows, now, days: draft.state.ids }, id, number);
-  draft.write(remembered.rows);
+  draft.writeRows(remembered.rows);
   draft.change({
     keep,
     next: number + 1,

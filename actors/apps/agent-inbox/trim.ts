@@ -32,11 +32,11 @@ export function trim(draft: InboxDraft): boolean {
     // Older entries were never counted.
     blobBytes = Math.max(0, blobBytes - blobBytesOf(event));
     if (event.blob !== undefined) blobs.push(event.blob);
-    draft.write({ [eventRow(first)]: null, [requestRow(first)]: null });
+    draft.writeRows({ [eventRow(first)]: null, [requestRow(first)]: null });
   }
   draft.change({ first, inlineBytes, blobBytes });
   tellStored(draft, "inbox", inlineBytes + blobBytes);
-  if (blobs.length > 0) draft.send.push(envelope(webhookPost, draft.key, "purge", { blobs }));
+  if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));
   return gone === DELIVERIES_TRIMMED_AT_ONCE;
 }
 
@@ -46,10 +46,10 @@ export const blobBytesOf = ({ blob, bodyBytes }: Pick<EventRow, "blob" | "bodyBy
 /** From time to time, also where nothing comes any more. */
 export function tidy(draft: InboxDraft): void {
   const hasMore = trim(draft);
-  const { now, rows } = draft;
+  const { now, rows } = draft.context;
   const limits = { keptMs: EVENT_IDS_KEPT_MS, idsMax: EVENT_IDS_MAX };
   const old = forgetOld({ rows, now, days: draft.state.ids }, limits);
-  draft.write(old.rows);
+  draft.writeRows(old.rows);
   draft.change({ ids: old.days });
   if (!isForgettable(draft)) draft.remind("trim", now + (hasMore ? NEXT_STEP_MS : DAY_MS));
 }

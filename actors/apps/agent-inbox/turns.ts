@@ -29,7 +29,7 @@ export function begin(draft: InboxDraft): boolean {
   const { ended, ...event } = draft.event(number);
   if (ended !== undefined) {
     const replayed = { ...event, replays: event.replays + 1, attempts: 0 };
-    draft.write({ [eventRow(number)]: replayed });
+    draft.writeRows({ [eventRow(number)]: replayed });
   }
   beginTry(draft, number, 1);
   return true;
@@ -56,7 +56,7 @@ export function current(draft: InboxDraft): AgentDelivery[] {
 
 /** The mail that is handled until nothing is left: whichever host has the agent by then hears of it. */
 export function tellAgent(draft: InboxDraft): void {
-  draft.send.push(envelope(agent, draft.key, "deliver", {}));
+  draft.send(envelope(agent, draft.key, "deliver", {}));
 }
 
 /**
@@ -102,7 +102,7 @@ function fail(draft: InboxDraft, number: number, tried: Tried): void {
     end(draft, number, "failed", tried);
     return;
   }
-  draft.write({ [eventRow(number)]: afterTry(draft, number, tried) });
+  draft.writeRows({ [eventRow(number)]: afterTry(draft, number, tried) });
   const dueAt = draft.now + (DELIVERY_PAUSES_MS[attempt - 1] ?? 0);
   draft.change({ turn: { number, attempt: attempt + 1, dueAt } });
   wake(draft, dueAt);
@@ -110,7 +110,7 @@ function fail(draft: InboxDraft, number: number, tried: Tried): void {
 
 /** Its turn is over: another may begin. */
 function end(draft: InboxDraft, number: number, ended: "delivered" | "failed", tried: Tried): void {
-  draft.write({ [eventRow(number)]: { ...afterTry(draft, number, tried), ended } });
+  draft.writeRows({ [eventRow(number)]: { ...afterTry(draft, number, tried), ended } });
   draft.change({ turn: undefined, waiting: withoutNumber(draft.state.waiting, number) });
 }
 

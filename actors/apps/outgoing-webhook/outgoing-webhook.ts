@@ -56,14 +56,14 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
   handlers: {
     send(state, { id: sent, secret, ...wanted }, context) {
       const draft = new OutgoingDraft(state, context);
-      const { rows, now } = draft;
+      const { rows, now } = draft.context;
       const id = messageId(draft.key, sent);
       const ofSender = recentId(sent);
       const known = recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
       if (known !== undefined) return { state, reply: { number: known, id, isNew: false } };
       const number = add(draft, { ...wanted, id, isTest: false, ...(secret && { secret }) });
       const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
-      draft.write(remembered.rows);
+      draft.writeRows(remembered.rows);
       draft.change({ ids: remembered.days });
       return { ...draft.transition(), reply: { number, id, isNew: true } };
     },
@@ -89,7 +89,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       checkRoom(draft);
       const { resends } = webhook;
       const again = { attempts: 0, resends: resends + 1, startedAt: draft.now };
-      draft.write({ [webhookRow(number)]: { ...webhook, ...again } });
+      draft.writeRows({ [webhookRow(number)]: { ...webhook, ...again } });
       draft.change({ waiting: [...draft.state.waiting, { number, dueAt: draft.now }] });
       pump(draft);
       return { ...draft.transition(), reply: entryOf(draft, number) };
@@ -139,13 +139,13 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
     trim(state, _input, context) {
       const draft = new OutgoingDraft(state, context);
       trim(draft);
-      const { rows, now } = draft;
+      const { rows, now } = draft.context;
       const limits = { keptMs: EVENT_IDS_KEPT_MS, idsMax: EVENT_IDS_MAX };
       const old = forgetOld({ rows, now, days: state.ids }, limits);
-      draft.write(old.rows);
+      draft.writeRows(old.rows);
       draft.change({ ids: old.days });
       const { first, next, ids } = draft.state;
-      if (first === next && ids.length === 0) return { forget: true, send: draft.send };
+      if (first === next && ids.length === 0) return { forget: true, send: draft.sent };
       draft.remind("trim", now + DAY_MS);
       return draft.transition();
     },
@@ -169,7 +169,7 @@ function add(draft: OutgoingDraft, webhook: New): number {
   const number = draft.state.next;
   const row = { row: "webhook" as const, ...webhook, createdAt: now, startedAt: now, tries: [] };
   const counts = { attempts: 0, attemptsEver: 0, resends: 0 };
-  draft.write({ [webhookRow(number)]: { ...row, ...counts } });
+  draft.writeRows({ [webhookRow(number)]: { ...row, ...counts } });
   draft.change({ next: number + 1, waiting: [...draft.state.waiting, { number, dueAt: now }] });
   draft.change({ payloadBytes: (draft.state.payloadBytes ?? 0) + webhook.payloadBytes });
   pump(draft);
@@ -195,7 +195,7 @@ function trim(draft: OutgoingDraft): void {
     const isTooOld = createdAt <= draft.now - OUTGOING_KEPT_MS;
     if (!isTooOld && next - first <= OUTGOING_KEPT_MAX) break;
     if ("blob" in payload) blobs.push(payload.blob);
-    draft.write({ [webhookRow(first)]: null });
+    draft.writeRows({ [webhookRow(first)]: null });
     // Older entries were never counted.
     payloadBytes = Math.max(0, payloadBytes - bytes);
     first += 1;
@@ -203,7 +203,7 @@ function trim(draft: OutgoingDraft): void {
   }
   draft.change({ first, payloadBytes });
   tellStored(draft, "outgoing", payloadBytes);
-  if (blobs.length > 0) draft.send.push(envelope(webhookPost, draft.key, "purge", { blobs }));
+  if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));
 }
 
 function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {

@@ -101,7 +101,7 @@ function end(
   outcome: OutgoingTry,
 ): void {
   note(draft, number, outcome);
-  draft.write({ [webhookRow(number)]: { ...draft.webhook(number), ended } });
+  draft.writeRows({ [webhookRow(number)]: { ...draft.webhook(number), ended } });
   draft.change({ waiting: draft.state.waiting.filter((entry) => entry.number !== number) });
 }
 
@@ -110,7 +110,7 @@ function note(draft: OutgoingDraft, number: number, outcome: OutgoingTry): void 
   const tries = [...webhook.tries, outcome].slice(-OUTGOING_TRIES_KEPT);
   const { attempts, attemptsEver } = webhook;
   const counts = { attempts: attempts + 1, attemptsEver: attemptsEver + 1 };
-  draft.write({ [webhookRow(number)]: { ...webhook, ...counts, tries } });
+  draft.writeRows({ [webhookRow(number)]: { ...webhook, ...counts, tries } });
 }
 
 /** Tells the size of its task. */
@@ -118,7 +118,7 @@ function sendTry(draft: OutgoingDraft, number: number): number {
   const { id, url, payload, contentType, secret, attemptsEver } = draft.webhook(number);
   const task = { number, attempt: attemptsEver + 1, id, url, payload, contentType };
   const post = envelope(webhookPost, draft.key, "post", { ...task, ...(secret && { secret }) });
-  draft.send.push(post);
+  draft.send(post);
   return JSON.stringify(post).length;
 }
 

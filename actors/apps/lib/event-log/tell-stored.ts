@@ -15,5 +15,5 @@ export function tellStored<R>(
   const address = readAgentKey(key);
   if (!address) return;
   draft.change({ toldBytes: bytes });
-  draft.send.push(envelope(appUsage, address.accountId, "stored", { agent: key, part, bytes }));
+  draft.send(envelope(appUsage, address.accountId, "stored", { agent: key, part, bytes }));
 }
