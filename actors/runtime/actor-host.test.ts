@@ -55,7 +55,7 @@ describe("ActorHost", function () {
   const refused = (answer: Msg) => decodeRefusal(answer.string());
 
   describe("a call that comes twice", () => {
-    it("has its effect once, and the same reply, at the same time and later", async () => {
+    it("has one effect and one reply, for copies at the same time and later", async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => asked("twice", { ...increment, number: 1 })),
       );
@@ -69,7 +69,7 @@ describe("ActorHost", function () {
       expect(await count("twice")).to.equal(2);
     });
 
-    it("has it once also when the actor has left memory meanwhile", async () => {
+    it("has one effect also when the actor left memory between two copies", async () => {
       await asked("passive", { ...increment, number: 1 });
       await passivate();
       expect((await asked("passive", { ...increment, number: 1 })).json()).to.deep.equal({
@@ -78,7 +78,7 @@ describe("ActorHost", function () {
       expect(await count("passive")).to.equal(1);
     });
 
-    it("is dropped without an answer once its client has settled it", async () => {
+    it("is dropped without an answer after its client has settled it", async () => {
       await asked("echo", { ...increment, number: 1 });
       await asked("echo", { ...increment, number: 2, settled: 2 });
       const echo = await unanswered("echo", { ...increment, number: 1 });
@@ -86,14 +86,14 @@ describe("ActorHost", function () {
       expect(await count("echo")).to.equal(2);
     });
 
-    it("is another call when another client sends it", async () => {
+    it("counts as another call when another client sends it", async () => {
       await asked("both", { ...increment, number: 1 });
       await asked("both", { ...increment, number: 1, client: "d" });
       expect(await count("both")).to.equal(2);
     });
   });
 
-  it("drops a call past its deadline, by more than clocks may differ", async () => {
+  it("drops a call whose deadline passed longer ago than clocks may differ", async () => {
     const soon = { ...increment, number: 1, deadlineAt: clock.now() - CLOCK_SKEW_MS_MAX + 10_000 };
     expect((await asked("soon", soon)).json()).to.deep.equal({ count: 1 });
     const late = { ...increment, number: 1, deadlineAt: clock.now() - CLOCK_SKEW_MS_MAX - 1 };
@@ -102,7 +102,7 @@ describe("ActorHost", function () {
     expect(await count("late")).to.equal(0);
   });
 
-  it("answers calls by hand, which carry no id and are never taken for one another", async () => {
+  it("answers calls without an id, as people send them, and never mistakes one for another", async () => {
     expect((await ask("counter.hand", increment)).json()).to.deep.equal({ count: 1 });
     expect((await ask("counter.hand", increment)).json()).to.deep.equal({ count: 2 });
     expect((await ask("counter.hand", { message: "get" })).json()).to.deep.equal({ count: 2 });
@@ -110,7 +110,7 @@ describe("ActorHost", function () {
     expect(await count("hand")).to.equal(3);
   });
 
-  it("answers calls in one message by their numbers, those that cannot be read too", async () => {
+  it("answers several calls in one message by their numbers, unreadable calls included", async () => {
     const own = { client: "batch", settled: 1, deadlineAt: clock.now() + 5_000 };
     type Answer = { number: number | null; reply?: unknown; refusal?: string };
     const heard: Answer[][] = [];
@@ -157,7 +157,7 @@ describe("ActorHost", function () {
     expect(await count("many")).to.equal(CALL_BATCH_MAX);
   });
 
-  it("refuses what is not a call, and says what is", async () => {
+  it("refuses a message that is no call, and says what a call looks like", async () => {
     for (const payload of ["", "{", "1", "null", '"x"', "[]", '{"input":{}}', '{"message":1}']) {
       const refusal = refused(await ask("counter.malformed", payload));
       expect(refusal.code, payload).to.equal("invalid_request");
@@ -167,7 +167,7 @@ describe("ActorHost", function () {
     expect(refused(await ask("counter.malformed", odd)).code).to.equal("invalid_request");
   });
 
-  it("refuses a kind and a message it does not know, and names those it does", async () => {
+  it("refuses an unknown kind or message, and names the known ones", async () => {
     const kind = refused(await ask("nobody.a", { message: "get" }));
     expect(kind).to.include({ code: "not_found", message: 'Cannot call "nobody": no such kind' });
     for (const message of ["gets", "constructor", "__proto__", "toString", ""]) {
@@ -177,7 +177,7 @@ describe("ActorHost", function () {
     }
   });
 
-  it("refuses a subject that is no address of a key, and goes on", async () => {
+  it("refuses a subject that is no key's address, and goes on", async () => {
     for (const tail of [
       "counter",
       "counter.=zz",
@@ -193,7 +193,7 @@ describe("ActorHost", function () {
     expect(await count("after")).to.equal(0);
   });
 
-  it("refuses a key on a shard that is not the key's: it would live twice", async () => {
+  it("refuses a key on a wrong shard, because the actor would live twice", async () => {
     const address = addressOf("counter", "astray");
     const wrong = callSubject((shardOf(address) + 1) % 64, address);
     const answer = await world.bus.request(wrong, JSON.stringify(increment));
@@ -201,7 +201,7 @@ describe("ActorHost", function () {
     expect(await count("astray")).to.equal(0);
   });
 
-  it("passes a refusal on with code, message and details, also in headers", async () => {
+  it("passes on a refusal with code, message and details, also in headers", async () => {
     const error = await refusalOf(
       world.client.call(probe, "a", "refuse", { text: "Cannot é:\nnot so" }),
     );
@@ -213,7 +213,7 @@ describe("ActorHost", function () {
     expect(answer.headers?.get("Nats-Service-Error-Code")).to.equal("429");
   });
 
-  it("refuses an input by its faults", async () => {
+  it("refuses an invalid input and names its faults", async () => {
     const answer = await ask("counter.a", { message: "increment", input: { by: "x" } });
     expect(refused(answer).details.faults?.map(({ pointer }) => pointer)).to.deep.equal(["/by"]);
     const rows = Object.fromEntries(Array.from({ length: 10_000 }, (_, row) => [`r${row}`, "x"]));
@@ -225,7 +225,7 @@ describe("ActorHost", function () {
     );
   });
 
-  it("never tells what is wrong inside", async () => {
+  it("never reveals the text of an internal error", async () => {
     for (const [kind, message, input] of [
       ["counter", "break", {}],
       ["probe", "leak", {}],
@@ -239,7 +239,7 @@ describe("ActorHost", function () {
     }
   });
 
-  it("does not let a handler change state or rows in place", async () => {
+  it("prevents a handler from changing state or rows in place", async () => {
     const { client } = world;
     await client.call(probe, "frozen", "append", { text: "a" });
     await client.call(probe, "frozen", "setRow", { row: "r", value: "1" });
@@ -252,7 +252,7 @@ describe("ActorHost", function () {
     expect(rows).to.equal(1);
   });
 
-  it("a misspelled key in a transition loses nothing that others were told", async () => {
+  it("a misspelled key in a transition loses no acknowledged change", async () => {
     const { client } = world;
     const outcomes = await Promise.all(
       Array.from({ length: 300 }, async (_, index) => {
@@ -273,14 +273,14 @@ describe("ActorHost", function () {
     expect((await client.call(probe, "misspelled", "get", {})).log).to.have.length(told);
   });
 
-  it("a state that JSON cannot carry is refused, and the host goes on", async () => {
+  it("refuses a state that JSON cannot express, and the host goes on", async () => {
     const error = await refusalOf(world.client.call(probe, "cycle", "cycle", {}));
     expect(error.code).to.equal("internal_error");
     expect(await world.client.call(probe, "cycle", "get", {})).to.deep.equal({ log: [] });
     await world.client.call(counter, "after-cycle", "increment", { by: 1 });
   });
 
-  it("a state or a row that could not be loaded again is refused alone, and nothing is poisoned", async () => {
+  it("refuses a state or row that could not be loaded again, and harms no other message", async () => {
     const { client } = world;
     for (const row of [false, true]) {
       const key = `misfit-${row}`;
@@ -297,7 +297,7 @@ describe("ActorHost", function () {
     }
   });
 
-  it("a reply up to what a message holds is given, a larger one is our fault", async () => {
+  it("sends a reply that fits a message; a larger one is an internal error", async () => {
     const text = (length: number) =>
       world.client.call(probe, "reply", "answer", { characters: length });
     const room = MESSAGE_BYTES_MAX - JSON.stringify({ text: "" }).length;
@@ -307,7 +307,7 @@ describe("ActorHost", function () {
     expect((await text(1)).text).to.equal("x");
   });
 
-  it("takes keys of up to KEY_CHARS_MAX characters with their kind, whatever is in them", async () => {
+  it("takes keys of up to KEY_CHARS_MAX characters with their kind, with any characters", async () => {
     const room = KEY_CHARS_MAX - "counter.".length;
     for (const key of [
       "x".repeat(room),
@@ -329,7 +329,7 @@ describe("ActorHost", function () {
     }
   });
 
-  it("refuses a state past STATE_BYTES_MAX, and keeps the one before", async () => {
+  it("refuses a state past STATE_BYTES_MAX, and keeps the previous one", async () => {
     const { client } = world;
     await client.call(counter, "big", "increment", { by: 3 });
     const room = STATE_BYTES_MAX - 2_000;
@@ -343,7 +343,7 @@ describe("ActorHost", function () {
     expect(await client.call(counter, "big", "increment", { by: 1 })).to.deep.equal({ count: 4 });
   });
 
-  it("mail that would make the state too large becomes a dead letter; mail before and after it counts", async () => {
+  it("mail that would make the state too large becomes a dead letter; earlier and later mail takes effect", async () => {
     const { client } = world;
     const dead = await world.count("DEAD");
     await client.send(probe, "swollen", "note", { text: "before" });
@@ -359,7 +359,7 @@ describe("ActorHost", function () {
     });
   });
 
-  it("counts a kind that is not durable in memory alone", async () => {
+  it("keeps a kind that is not durable only in memory", async () => {
     const { client } = world;
     const written: string[] = [];
     const watch = world.bus.connection.subscribe(world.subjects.all, {
@@ -381,7 +381,7 @@ describe("ActorHost", function () {
     expect(await world.count(world.subjects.stream, world.subjects.value("tally.a"))).to.equal(0);
   });
 
-  it("answers a request without a place for the answer by doing it", async () => {
+  it("handles a message without a reply subject", async () => {
     world.bus.connection.publish("actor.counter.silent", JSON.stringify(increment), {
       headers: headers(),
     });

@@ -14,7 +14,7 @@ interface Row {
 const before: State = { pages: 1, hosts: ["a.example"], refusal: "closed" };
 
 describe("Draft", () => {
-  it("transition() of an unchanged draft is the state it was given", () => {
+  it("transition() of an unchanged draft is the given state", () => {
     const draft = draftOf();
     draft.state.pages += 1;
     draft.state.pages -= 1;
@@ -25,7 +25,7 @@ describe("Draft", () => {
     expect(Object.keys(transition)).to.deep.equal(["state"]);
   });
 
-  it("transition() has replaced, added and removed members, and leaves the state before as it was", () => {
+  it("transition() contains replaced, added and removed members, and leaves the former state as it was", () => {
     const draft = draftOf();
     draft.state.pages = 2;
     delete draft.state.refusal;
@@ -54,7 +54,7 @@ describe("Draft", () => {
     expect(draft.transition()).not.to.have.property("rows");
   });
 
-  it("transition() has sends in order, and the latest time of each reminder", () => {
+  it("transition() contains the sends in order, and the latest time of each reminder", () => {
     const draft = draftOf();
     const [first, second] = [{ kind: "first" }, { kind: "second" }] as unknown as Envelope[];
     if (first && second) draft.send(first, second);

@@ -100,7 +100,7 @@ describe("actors under random messages", function () {
   this.timeout(240_000);
 
   for (const round of [1, 2]) {
-    it(`every call has its effect once, whatever comes twice, late or not at all (${round})`, async () => {
+    it(`every call has its effect once, although messages come twice, late or never (${round})`, async () => {
       const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
       console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
       const random = new SeededRandom(seed);

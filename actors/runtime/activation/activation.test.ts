@@ -38,7 +38,7 @@ function startCounter() {
 const one = { reply: '{"count":1}' };
 
 describe("Activation", () => {
-  it("committed() answers what came before the commit was taken", () => {
+  it("committed() answers the calls that came before the commit began", () => {
     const { activation, call, reads, answers } = startCounter();
     call("increment", { by: 1 });
     call("get", {});
@@ -78,7 +78,7 @@ describe("Activation", () => {
     expect(answers).to.deep.equal([]);
   });
 
-  it("end() sends the callers of a commit under way elsewhere, the late ones too", () => {
+  it("end() redirects the callers of a running commit, and callers that come later", () => {
     const { activation, call, answers } = startCounter();
     call("increment", { by: 1 });
     activation.takeChange();

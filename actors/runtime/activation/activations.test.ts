@@ -16,7 +16,7 @@ const definitions = [counterActor, probeActor, tallyActor];
 describe("Activations", function () {
   this.timeout(120_000);
 
-  it("leave memory after their time without a message, kinds in memory alone later; state stays", async () => {
+  it("leave memory after an idle time, kinds without stored state after a longer one; the state stays", async () => {
     const clock = new SkippingClock();
     await using world = await startWorld({ definitions, clock });
     const host = await world.host();
@@ -33,7 +33,7 @@ describe("Activations", function () {
     expect(await world.client.call(tally, "idle", "add", {})).to.deep.equal({ count: 1 });
   });
 
-  it("leave while rows in memory are past their bound, the longest idle first, and come back whole", async () => {
+  it("leave while the rows in memory exceed their limit, the longest idle first, and come back complete", async () => {
     await using world = await startWorld({ definitions });
     const host = await world.host({ rowBytesMax: 40_000 });
     const fill = (key: string, from: number, count: number) =>
@@ -53,7 +53,7 @@ describe("Activations", function () {
     expect(await fill("b", 100, 1)).to.deep.equal({ rows: 100 });
   });
 
-  it("at ACTIVATIONS_MAX idle ones leave for new ones, for calls and for mail", async () => {
+  it("at ACTIVATIONS_MAX idle actors make room for new ones, for calls and for mail", async () => {
     await using world = await startWorld({ definitions });
     const host = await world.host();
     await each(ACTIVATIONS_MAX, (number) => world.client.call(tally, `a${number}`, "add", {}));

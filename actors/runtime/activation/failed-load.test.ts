@@ -45,11 +45,11 @@ async function answerAfter(error: Error): Promise<Answer> {
 }
 
 describe("an actor that cannot be loaded", () => {
-  it("has its callers ask again where the bus is away, which passes", async () => {
+  it("makes its callers retry while the bus is away", async () => {
     expect(await answerAfter(new BusLost("away"))).to.deep.equal({ misdirected: true });
   });
 
-  it("refuses its callers where what is stored cannot be read", async () => {
+  it("refuses its callers if the stored value cannot be read", async () => {
     const { error } = z.number().safeParse("x");
     if (!error) throw new Error("Cannot test: the schema took it");
     const answer = await answerAfter(error);

@@ -135,7 +135,7 @@ class Scene {
 }
 
 describe("HostedActivation", () => {
-  it("opens once for calls and mail that come meanwhile, and gives them on in their order", async () => {
+  it("opens once for calls and mail that arrive meanwhile, and passes them on in order", async () => {
     const scene = new Scene();
     const answers = ["a", "b", "c"].map((text) => scene.call(text));
     const first = scene.deliver("m1", 1);
@@ -164,7 +164,7 @@ describe("HostedActivation", () => {
     expect(scene.openings).to.have.length(1);
   });
 
-  it("refuses what the contract does not know or read, what the instance refuses, and hides faults", async () => {
+  it("refuses unknown messages, invalid inputs and what the instance refuses, and hides faults", async () => {
     const scene = new Scene();
     const unread = scene.call(1);
     const unknown = scene.call("x", undefined, "toString");
@@ -188,7 +188,7 @@ describe("HostedActivation", () => {
     ]);
   });
 
-  it("passes the id of a call on, answers copies of one under way with it, and drops echoes", async () => {
+  it("passes on a call's id, gives copies of a running call the same answer, and drops echoes", async () => {
     const scene = new Scene();
     const one = scene.call("a", { number: 7 });
     await scene.opened();
@@ -217,7 +217,7 @@ describe("HostedActivation", () => {
     expect(scene.call("x")).to.deep.equal([]);
   });
 
-  it("answers nothing once the lease is lost", async () => {
+  it("answers no call after the lease is lost", async () => {
     const scene = new Scene();
     const answers = scene.call("a");
     const { context } = await scene.opened();
@@ -230,7 +230,7 @@ describe("HostedActivation", () => {
     expect(answers).to.deep.equal([{ misdirected: true }]);
   });
 
-  it("tries mail again, gives up after MAIL_TRIES_MAX or at a refusal, and goes on with the next", async () => {
+  it("retries mail, gives up after MAIL_TRIES_MAX or at a refusal, and goes on with the next mail", async () => {
     const scene = new Scene();
     const [failing, refused, good] = [1, 2, 3].map((at) => scene.deliver(`m${at}`, at));
     await scene.opened();
@@ -252,7 +252,7 @@ describe("HostedActivation", () => {
     expect(scene.buried).to.deep.equal(["hear: stumbled", "hear: Cannot hear"]);
   });
 
-  it("holds what passes by itself against no mail", async () => {
+  it("does not count a passing error as a try of the mail", async () => {
     const scene = new Scene();
     const mail = scene.deliver("m", 1);
     await scene.opened();
@@ -268,7 +268,7 @@ describe("HostedActivation", () => {
     expect(scene.buried).to.deep.equal([]);
   });
 
-  it("that does not open has callers ask again, or refuses them; mail waits, or is refused", async () => {
+  it("that fails to open makes callers retry or refuses them; mail waits or is refused", async () => {
     const scene = new Scene();
     const away = scene.call("a");
     const mail = scene.deliver("m", 1);
@@ -284,7 +284,7 @@ describe("HostedActivation", () => {
     await until("it is forgotten", () => scene.forgotten === 1);
   });
 
-  it("that ends by itself gives calls back and mail on, closed before the next is opened", async () => {
+  it("that ends by itself returns its calls and mail, and closes before the next instance opens", async () => {
     const scene = new Scene();
     const answers = scene.call("a");
     const mail = scene.deliver("m", 1);
@@ -334,7 +334,7 @@ describe("HostedActivation", () => {
     expect(scene.buried).to.deep.equal(["hear: crashed"]);
   });
 
-  it("tells who waits for mail that is refused, open or not, and keeps the rest as dead letters", async () => {
+  it("reports refused mail to its sender, whether open or not, and keeps other failed mail as dead letters", async () => {
     const scene = new Scene();
     const mails = ["told", "kept", "fails", "told"].map((text, at) => scene.deliver(text, at + 1));
     const refused = new ActorError("not_found", "no such guest");
@@ -349,7 +349,7 @@ describe("HostedActivation", () => {
     expect(scene.buried).to.deep.equal(["hear: no such guest", "hear: no such guest"]);
   });
 
-  it("is idle when nothing is under way and the instance is not busy; it closes, and opens anew", async () => {
+  it("is idle when no message runs and the instance is not busy; it closes, and opens again", async () => {
     const scene = new Scene();
     const answers = scene.call("a");
     expect(scene.activation.isIdle).to.equal(false);
@@ -376,7 +376,7 @@ describe("HostedActivation", () => {
     expect(scene.openings).to.have.length(2);
   });
 
-  it("that leaves takes nothing more, and is settled when what it had is answered and closed", async () => {
+  it("that leaves takes no more messages, and is settled when its messages are answered and it is closed", async () => {
     const scene = new Scene();
     const answers = scene.call("a");
     await scene.opened();
@@ -396,7 +396,7 @@ describe("HostedActivation", () => {
     expect(scene.received).to.have.length(1);
   });
 
-  it("that leaves while it opens is closed again; one that is dropped is told at once", async () => {
+  it("that leaves while it opens is closed again; a dropped one learns that at once", async () => {
     const leaving = new Scene();
     const early = leaving.call("a");
     leaving.activation.leave();
@@ -420,7 +420,7 @@ describe("HostedActivation", () => {
     await dropped.activation.closed;
   });
 
-  it("that is dropped refuses what may have had its effect, and gives back what had not begun", async () => {
+  it("that is dropped refuses calls that may have had an effect, and returns calls that had not begun", async () => {
     const scene = new Scene();
     scene.mayRepeat = false;
     const begun = scene.call("a");

@@ -13,7 +13,7 @@ const KEYS = 24;
 describe("hosted kinds on the bus", function () {
   this.timeout(180_000);
 
-  it("are called and sent to as every kind, leave memory when idle, and open anew from their log", async () => {
+  it("take calls and mail as every kind does, leave memory when idle, and open again from their log", async () => {
     const clock = new SkippingClock();
     await using world = await startWorld({ hosted, clock });
     const host = await world.host();
@@ -31,7 +31,7 @@ describe("hosted kinds on the bus", function () {
     expect(await lines(world, "a.b")).to.deep.equal(all);
   });
 
-  it("refuse what is wrong, and are unknown to a host without them", async () => {
+  it("refuse invalid messages, and are unknown to a host that does not define them", async () => {
     await using world = await startWorld({ hosted });
     await world.host();
     const wrong = await refusalOf(
@@ -45,7 +45,7 @@ describe("hosted kinds on the bus", function () {
     );
   });
 
-  it("write each line once, in order, whatever becomes of hosts: joined, left, frozen out of their lease, cut off", async () => {
+  it("write each line once and in order while hosts join, leave, lose their lease and are cut off", async () => {
     await using world = await startWorld({ hosted });
     const clocks = [new SkippingClock(), new SkippingClock(), new SkippingClock()];
     const hosts = [

@@ -11,7 +11,7 @@ const SILENCE_MS = 200;
 describe("answerOn", function () {
   this.timeout(60_000);
 
-  it("goes on when an answer throws or rejects, and says nothing then", async () => {
+  it("goes on when an answer throws or rejects, and sends no answer then", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     const failed: string[] = [];

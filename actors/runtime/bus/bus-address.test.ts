@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { readBusAddress, withoutPasswords } from "./bus-address.ts";
 
 describe("bus address", () => {
-  it("readBusAddress() takes user and password out of the URLs", () => {
+  it("readBusAddress() separates user and password from the URLs", () => {
     expect(readBusAddress("nats://ada:s%40cret%2C@127.0.0.1:4222")).to.deep.equal({
       servers: ["nats://127.0.0.1:4222"],
       user: "ada",
@@ -10,7 +10,7 @@ describe("bus address", () => {
     });
   });
 
-  it("readBusAddress() needs credentials in one of several URLs only", () => {
+  it("readBusAddress() needs credentials in only one of several URLs", () => {
     expect(
       readBusAddress("nats://ada:secret@a:1, tls://[::1]:2,nats://ada:secret@c:3"),
     ).to.deep.equal({
@@ -21,12 +21,12 @@ describe("bus address", () => {
     expect(readBusAddress("nats://a:1")).to.deep.equal({ servers: ["nats://a:1"] });
   });
 
-  it("readBusAddress() refuses two passwords, naming the server and no secret", () => {
+  it("readBusAddress() refuses two passwords, and names the server but no secret", () => {
     const read = () => readBusAddress("nats://ada:first@a:1,nats://ada:second@b:2");
     expect(read).to.throw("Cannot read bus address: b:2 has other credentials than the first");
   });
 
-  it("readBusAddress() refuses what is no URL", () => {
+  it("readBusAddress() refuses a text that is no URL", () => {
     for (const text of ["", "nats://", "127.0.0.1:4222", "nats://a:1,,nats://b:2"]) {
       expect(() => readBusAddress(text), text).to.throw('expected "nats://host:port", found "');
     }

@@ -18,7 +18,7 @@ const REFUSALS = 3;
 describe("Bus", function () {
   this.timeout(90_000);
 
-  it("connect() says in one line where it tried, and not with which password", async () => {
+  it("connect() says in one line which servers it tried, without the password", async () => {
     await using nats = await startNats();
     const url = nats.url.replace(/:[^:@]*@/, ":wrong@");
     const failure = await Bus.connect({ url, name: "test" }).catch((error: unknown) => error);
@@ -28,7 +28,7 @@ describe("Bus", function () {
     );
   });
 
-  it("comes back to a bus that has refused its password for a while", async () => {
+  it("reconnects to a bus that refused its password for a while", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     await nats.kill();
@@ -47,7 +47,7 @@ describe("Bus", function () {
     await bus.close();
   });
 
-  it("hearBelow() hears others, and what is said here in its order and without the server", async () => {
+  it("hearBelow() hears other processes, and messages of its own process in order and without the server", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     const other = await Bus.connect({ url: nats.url, name: "other" });
@@ -77,7 +77,7 @@ describe("Bus", function () {
     await other.close();
   });
 
-  it("hearBelow() passes on where the answer goes, and leaves what is said later to the server", async () => {
+  it("hearBelow() passes on the reply subject, and leaves later messages to the server", async () => {
     await using nats = await startNats();
     const listeners = new Map();
     const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
@@ -116,7 +116,7 @@ describe("Bus", function () {
     await other.close();
   });
 
-  it("hearBelow() leaves all to the server while its listener is not here, and nothing while the bus is away", async () => {
+  it("hearBelow() leaves every message to the server while it has no listener here, and none while the bus is away", async () => {
     await using nats = await startNats();
     const listeners = new Map();
     const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
@@ -144,7 +144,7 @@ describe("Bus", function () {
     await other.close();
   });
 
-  it("hearBelow() says that the server does not let it listen", async () => {
+  it("hearBelow() reports that the server forbids the subscription", async () => {
     const permissions = `{ subscribe: { deny: "shard.1.>" } }`;
     const user = `{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD, permissions: ${permissions} }`;
     const config = `accounts { TRUNKLINE { jetstream: enabled, users: [${user}] }, SYS {} }`;
@@ -157,7 +157,7 @@ describe("Bus", function () {
     await bus.close();
   });
 
-  it("ask() does not go by the server where this process answers, and elsewhere does", async () => {
+  it("ask() avoids the server only if this process answers", async () => {
     await using nats = await startNats();
     const listeners = new Map();
     const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
@@ -194,7 +194,7 @@ describe("Bus", function () {
     for (const each of [bus, neighbour, other]) await each.close();
   });
 
-  it("publishFirst() is heard before what is said in its turn, in the same process too", async () => {
+  it("publishFirst() overtakes messages of the same turn, also within the process", async () => {
     await using nats = await startNats();
     const listeners = new Map();
     const bus = await Bus.connect({ url: nats.url, name: "test", listeners });
@@ -219,7 +219,7 @@ describe("Bus", function () {
     await neighbour.close();
   });
 
-  it("close() ends, too, where the bus goes while it is told the rest", async () => {
+  it("close() ends even if the bus goes away while it sends the rest", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     bus.hearBelow("shard.1", () => {});
@@ -232,7 +232,7 @@ describe("Bus", function () {
     expect(bus.connection.isClosed()).to.equal(true);
   });
 
-  it("beforePublishing() calls back at the end of the turn, and what is published then is said with the rest", async () => {
+  it("beforePublishing() calls back at the end of the turn, and what is published then goes with the rest", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
     const heard: string[] = [];

@@ -32,7 +32,7 @@ describe("live updates", function () {
     // A nats-server that was killed may take its time to come back, and the shards then.
     world.client.call(probe, key, "show", { text, note, characters }, { deadlineMs: 60_000 });
 
-  it("subscribe() misses nothing that happens after it, in order, changes or not", async () => {
+  it("subscribe() misses no later update and keeps their order, with or without changes of state", async () => {
     for (let round = 0; round < 20; round++) {
       const key = `in order.${round}>é`;
       const updates = await live.subscribe(probe, key, leaving.signal);
@@ -43,7 +43,7 @@ describe("live updates", function () {
     }
   });
 
-  it("an update comes when what it tells is durable", async () => {
+  it("an update arrives when the change that it describes is durable", async () => {
     const updates = await live.subscribe(probe, "durable", leaving.signal);
     for (let count = 1; count <= 20; count++) {
       void show("durable", "x");
@@ -53,14 +53,14 @@ describe("live updates", function () {
     }
   });
 
-  it("those who watch another key see nothing of it", async () => {
+  it("watchers of another key see none of it", async () => {
     const other = await live.subscribe(probe, "other", leaving.signal);
     await show("one", "x");
     await show("other", "y");
     expect(await take(other, 1)).to.deep.equal([{ value: { text: "y", count: 1 } }]);
   });
 
-  it("a slow reader has the latest LIVE_UPDATES_KEPT, and hears that it missed some", async () => {
+  it("a slow reader gets the latest LIVE_UPDATES_KEPT updates, and learns that it missed some", async () => {
     for (const more of [0, 1]) {
       const key = `slow-${more}`;
       const updates = await live.subscribe(probe, key, leaving.signal);
@@ -74,7 +74,7 @@ describe("live updates", function () {
     }
   });
 
-  it("one at LIVE_BYTES_MAX is shown; of one past it only that there was one, and its change stands", async () => {
+  it("shows an update of LIVE_BYTES_MAX; of a larger one shows only that there was one, and keeps its change", async () => {
     const updates = await live.subscribe(probe, "large", leaving.signal);
     const filling = LIVE_BYTES_MAX - JSON.stringify({ text: "a", count: 1 }).length;
     await show("large", "a", { characters: filling });
@@ -86,7 +86,7 @@ describe("live updates", function () {
     expect(rest).to.deep.equal([{ missed: true }, { value: { text: "c", count: 3 } }]);
   });
 
-  it("what cannot be read is missed", async () => {
+  it("an unreadable update counts as missed", async () => {
     const updates = await live.subscribe(probe, "odd", leaving.signal);
     for (const payload of ["", "{", '{"text":1}']) {
       bus.connection.publish(liveSubject(addressOf(probe.kind, "odd")), payload);
@@ -94,7 +94,7 @@ describe("live updates", function () {
     expect(await take(updates, 3)).to.deep.equal(Array(3).fill({ missed: true }));
   });
 
-  it("a subscription ends with its signal, and with its reader", async () => {
+  it("a subscription ends with its signal or its reader", async () => {
     const own = new AbortController();
     const updates = await live.subscribe(probe, "ends", own.signal);
     const reading = take(updates, 1);
@@ -112,7 +112,7 @@ describe("live updates", function () {
     });
   });
 
-  it("after the bus was away the reader hears that it may have missed some", async () => {
+  it("after an absence of the bus the reader learns that it may have missed updates", async () => {
     const updates = await live.subscribe(probe, "away", leaving.signal);
     await world.nats?.kill();
     await until("it is noticed", () => !bus.connected);
@@ -124,7 +124,7 @@ describe("live updates", function () {
     expect(await take(updates, 1)).to.deep.equal([{ value: { text: "back", count: 1 } }]);
   });
 
-  it("a kind that shows nothing cannot be watched", async () => {
+  it("a kind without live updates cannot be watched", async () => {
     // As a cast could have it; the compiler refuses it.
     const silent = tally as Contract as typeof probe;
     const watched = live.subscribe(silent, "a", leaving.signal);

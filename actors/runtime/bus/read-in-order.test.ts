@@ -38,7 +38,7 @@ function startReading(world: World, read: number[], signal: AbortSignal) {
 describe("readInOrder", function () {
   this.timeout(60_000);
 
-  it("reads all there is, in order, and at once after the server was killed and is back", async () => {
+  it("reads everything in order, and at once after the server was killed and came back", async () => {
     await using world = await startWorld();
     const stopped = new AbortController();
     const read: number[] = [];

@@ -16,7 +16,7 @@ describe("refusalOf()", () => {
 });
 
 describe("encodeRefusal()", () => {
-  it("decodeRefusal() gives back every code, with message and details", () => {
+  it("decodeRefusal() restores every code, with message and details", () => {
     for (const code of Object.keys(ERRORS) as ErrorCode[]) {
       const details = { retryAfterS: 3, browserMs: 4, faults: [{ pointer: "/a", message: "é" }] };
       const { headers: built, payload } = encodeRefusal(
@@ -34,13 +34,13 @@ describe("encodeRefusal()", () => {
     }
   });
 
-  it("takes a message of several lines", () => {
+  it("keeps a message of several lines", () => {
     const { headers: built, payload } = encodeRefusal(new ActorError("conflict", "a\r\n\nb"));
     expect(built.get("Nats-Service-Error")).to.equal("a b");
     expect(decodeRefusal(payload).message).to.equal("a\r\n\nb");
   });
 
-  it("decodeRefusal() makes a code it does not know an internal error", () => {
+  it("decodeRefusal() turns an unknown code into an internal error", () => {
     for (const code of ["from_the_future", "constructor", "__proto__"]) {
       expect(decodeRefusal(JSON.stringify({ code, message: "m" })).code).to.equal("internal_error");
     }

@@ -68,7 +68,7 @@ describe("BusActorClient", function () {
       expect(await codes(calls)).to.deep.equal({ unavailable: CLIENT_CALLS_MAX });
     });
 
-    it("call() asks again, under the same number, when it was busy after a try of unknown end", async () => {
+    it("call() retries under the same number when the actor is busy after a try with unknown outcome", async () => {
       const address = addressOf("counter", "busy");
       const numbers: number[] = [];
       const stub = world.bus.connection.subscribe(callSubject(shardOf(address), address), {
@@ -92,7 +92,7 @@ describe("BusActorClient", function () {
       stub.unsubscribe();
     });
 
-    it("call() that waits for its next try asks again once somebody has the shard, one that was just sent does not", async () => {
+    it("call() that waits for its next try retries when the shard has an owner; one that was just sent does not", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
       // By this clock no try lasts too long, and a pause ends by nothing but news.
       const clock = {
@@ -123,7 +123,7 @@ describe("BusActorClient", function () {
       expect(await underWay).to.include({ code: "cancelled" });
     });
 
-    it("call() that the former owner of the shard left unanswered is sent to the new owner at once", async () => {
+    it("call() that the shard's former owner left unanswered goes to the new owner at once", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
       // No call is sent again because it waits for long.
       const client = await other.newClient({ clock: new HoldingClock(CALL_SWEEP_MS) });
@@ -145,7 +145,7 @@ describe("BusActorClient", function () {
       expect(reply).to.deep.equal({ count: 1 });
     });
 
-    it("call() waits for its deadline, and throws at nobody, when its connection is closed", async () => {
+    it("call() waits for its deadline when its connection is closed, without an unhandled rejection", async () => {
       const bus = await Bus.connect({ url: world.url, name: "closing" });
       const client = new BusActorClient(bus, systemClock);
       const call = refusalOf(
@@ -155,7 +155,7 @@ describe("BusActorClient", function () {
       expect(await call).to.include({ code: "unavailable" });
     });
 
-    it("run() refuses at its deadline, and throws at nobody, when its connection is closed", async () => {
+    it("run() refuses at its deadline when its connection is closed, without an unhandled rejection", async () => {
       const bus = await Bus.connect({ url: world.url, name: "closing" });
       const client = new BusActorClient(bus, systemClock);
       const input = { text: "a", bytes: 0, pieceBytes: 1 };
@@ -180,7 +180,7 @@ describe("BusActorClient", function () {
   describe("with a host", () => {
     before(() => world.host());
 
-    it("call() is refused past MAILBOX_MAX waiting messages, and counts once where it is not", async () => {
+    it("call() is refused past MAILBOX_MAX waiting messages, and has one effect otherwise", async () => {
       const more = 500;
       const outcome = await codes(
         Array.from({ length: MAILBOX_MAX + more }, () => increment("hot")),
@@ -191,7 +191,7 @@ describe("BusActorClient", function () {
       expect(count).to.equal(outcome.ok);
     });
 
-    it("call() is refused past REPLIES_PER_CLIENT_MAX unsettled ones", async () => {
+    it("call() is refused past REPLIES_PER_CLIENT_MAX unsettled calls", async () => {
       const address = addressOf("counter", "unsettled");
       const ask = (number: number, settled: number) =>
         world.bus.request(
@@ -216,7 +216,7 @@ describe("BusActorClient", function () {
       });
     });
 
-    it("send() and call() from many clients at once count once each", async () => {
+    it("send() and call() of many clients at once have one effect each", async () => {
       const clients = await Promise.all(Array.from({ length: 8 }, () => world.newClient()));
       await Promise.all(
         clients.flatMap((client, index) =>

@@ -40,7 +40,7 @@ describe("calls of one turn", function () {
     return { sizes, [Symbol.dispose]: () => subscription.unsubscribe() };
   }
 
-  it("are all refused where their message is", async () => {
+  it("are all refused if their message is refused", async () => {
     const address = addressOf("counter", "unread");
     const { headers, payload } = encodeRefusal(new ActorError("invalid_request", "Cannot read"));
     const { connection } = world.bus;
@@ -52,7 +52,7 @@ describe("calls of one turn", function () {
     subscription.unsubscribe();
   });
 
-  it("all reach an actor that nobody has yet, once somebody has it", async () => {
+  it("all reach an actor without an owner, once it has one", async () => {
     const early = several(3, "early");
     const other = increment("other");
     const caller = new AbortController();
@@ -68,7 +68,7 @@ describe("calls of one turn", function () {
     expect((await left).map(({ count }) => count)).to.have.members([1, 2]);
   });
 
-  it("go to one actor in one message, and each has its own answer", async () => {
+  it("go to one actor in one message, and each gets its own answer", async () => {
     using watched = await watch("counter", "mixed");
     const refused = refusalOf(client.call(counter, "mixed", "refuse", {}));
     const counts = several(3, "mixed");
@@ -81,7 +81,7 @@ describe("calls of one turn", function () {
     expect(watched.sizes).to.deep.equal([4]);
   });
 
-  it("are CALL_BATCH_MAX to a message, and one more goes in the next", async () => {
+  it("are CALL_BATCH_MAX in a message, and one more goes into the next", async () => {
     using watched = await watch("counter", "many");
     await several(CALL_BATCH_MAX, "many");
     await several(CALL_BATCH_MAX + 1, "many");
@@ -100,7 +100,7 @@ describe("calls of one turn", function () {
     expect(watched.sizes).to.deep.equal([1, 1, 1, 2, 1]);
   });
 
-  it("have large answers in messages of their own", async () => {
+  it("get large answers in separate messages", async () => {
     const characters = 600_000;
     const answer = () => client.call(probe, "large", "answer", { characters });
     const answers = await Promise.all([answer(), answer(), answer()]);

@@ -10,7 +10,7 @@ function stored(replies: RememberedReplies): RememberedReplies {
 }
 
 describe("RememberedReplies", () => {
-  it("find() knows a reply by client and number, before and after it was stored", () => {
+  it("find() returns a reply by client and number, before and after it is stored", () => {
     const replies = new RememberedReplies();
     replies.remember(id(1), '{"count":1}', NOW);
     replies.remember(id(2), "null", NOW);
@@ -22,7 +22,7 @@ describe("RememberedReplies", () => {
     }
   });
 
-  it("find() calls a call below the client's settled number settled, whether it had a reply or not", () => {
+  it("find() treats calls below the client's settled number as settled, with or without a reply", () => {
     const replies = new RememberedReplies();
     replies.remember(id(1), "1", NOW);
     replies.remember(id(5, 4), "5", NOW);
@@ -33,14 +33,14 @@ describe("RememberedReplies", () => {
     }
   });
 
-  it("remember() forgets what is settled, also what came out of order", () => {
+  it("remember() forgets settled replies, also those out of order", () => {
     const replies = new RememberedReplies();
     for (const number of [3, 1, 2, 5, 4]) replies.remember(id(number), `"${number}"`, NOW);
     replies.remember(id(6, 6), '"6"', NOW);
     expect(Object.keys(JSON.parse(replies.toText()).c.replies)).to.deep.equal(["6"]);
   });
 
-  it("remember() never lets the settled number go back", () => {
+  it("remember() never decreases the settled number", () => {
     const replies = new RememberedReplies();
     replies.remember(id(5, 5), "5", NOW);
     replies.remember(id(6, 2), "6", NOW);
@@ -70,7 +70,7 @@ describe("RememberedReplies", () => {
     expect(replies.find(id(1, 1, "second"))).to.deep.equal({ reply: "1" });
   });
 
-  it("toText() is JSON whatever a client calls itself", () => {
+  it("toText() is JSON for any client name", () => {
     const replies = new RememberedReplies();
     for (const client of ['"', "\\", "\n", "constructor", "a b"]) {
       replies.remember(id(1, 1, client), '{"x":"\\""}', NOW);
@@ -80,7 +80,7 @@ describe("RememberedReplies", () => {
     }
   });
 
-  it("rememberEffectless() answers another copy alike while in memory, and stores nothing", () => {
+  it("rememberEffectless() gives another copy the same answer while in memory, and stores nothing", () => {
     const replies = new RememberedReplies();
     replies.rememberEffectless(id(1), { reply: "1" });
     expect(replies.find(id(1))).to.deep.equal({ reply: "1" });
@@ -91,7 +91,7 @@ describe("RememberedReplies", () => {
     expect(replies.find(id(3, 3))).to.deep.equal({ reply: "3" });
   });
 
-  it("rememberEffectless() keeps REPLIES_PER_CLIENT_MAX of a client, and not one more", () => {
+  it("rememberEffectless() keeps REPLIES_PER_CLIENT_MAX replies of a client, and not one more", () => {
     const replies = new RememberedReplies();
     for (let number = 1; number <= REPLIES_PER_CLIENT_MAX + 1; number++) {
       replies.rememberEffectless(id(number), { reply: "0" });

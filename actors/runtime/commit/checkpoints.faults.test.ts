@@ -73,7 +73,7 @@ const journalsNamed = async ({ bus, subjects }: World) => {
 describe("the journal", function () {
   this.timeout(120_000);
 
-  it("takes what many actors did as one message, and a moment later their keys hold it", async () => {
+  it("stores the changes of many actors as one message, and a moment later in their keys", async () => {
     await using world = await startWorld({ definitions });
     const host = await world.host();
     await increment(world);
@@ -94,7 +94,7 @@ describe("the journal", function () {
     expect(await world.count(world.subjects.stream, world.subjects.journals)).to.equal(0);
   });
 
-  it("is what the next owner reads where its host was killed, rows, outbox and all, and is removed then", async () => {
+  it("is read by the next owner of a killed host, with rows and outbox, and removed then", async () => {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying" });
     await dying.ready;
@@ -130,7 +130,7 @@ describe("the journal", function () {
     });
   });
 
-  it("holds reminders that are not due soon, and leaves those that are to the bus at once", async () => {
+  it("holds reminders that are due later, and writes those that are due soon to the bus at once", async () => {
     const { now, clock, world: started } = await startUnwritten();
     await using world = started;
     const remind = (key: string, at: number | null) =>
@@ -150,7 +150,7 @@ describe("the journal", function () {
     await until("it is taken back", async () => (await scheduled("later")) === "");
   });
 
-  it("writes a reminder that is due soon beside its commit, and what the commit holds besides into the journal", async () => {
+  it("writes a reminder that is due soon beside its commit, and the rest of the commit into the journal", async () => {
     const { now, clock, world: started } = await startUnwritten();
     await using world = started;
     const subject = reminderOf(world, "a");
@@ -171,7 +171,7 @@ describe("the journal", function () {
     expect(schedules).to.deep.equal([at(1_000)]);
   });
 
-  it("writes a reminder later that could not be written beside its commit", async () => {
+  it("retries a reminder that could not be written beside its commit", async () => {
     const { now, clock, world: started } = await startUnwritten();
     await using world = started;
     const subject = reminderOf(world, "a");
@@ -196,7 +196,7 @@ describe("the journal", function () {
     expect(message.header.get("Nats-Schedule")).to.equal(`@at ${due}`);
   });
 
-  it("sets a reminder anew in whose place another one came, of a commit that was not made", async () => {
+  it("restores a reminder that a failed commit had replaced", async () => {
     await using world = await startWorld({ definitions });
     await world.host();
     const { subjects } = world;
@@ -216,7 +216,7 @@ describe("the journal", function () {
     expect(cameAt).to.be.at.least(own);
   });
 
-  it("has reminders that come though their host was killed before they were written down", async () => {
+  it("delivers reminders although their host was killed before it wrote them to their keys", async () => {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying", holdsCheckpoints: true });
     await dying.ready;
@@ -243,7 +243,7 @@ describe("the journal", function () {
     });
   });
 
-  it("replay() writes what is missing and nothing else, however often it runs", async () => {
+  it("replay() writes only what is missing, however often it runs", async () => {
     await using world = await startWorld({ definitions });
     const { bus, subjects } = world;
     const jetstream = bus.jetstream.jetstream();
@@ -288,7 +288,7 @@ describe("the journal", function () {
     expect(await storedCount(world, "fenced")).to.equal(0);
   });
 
-  it("replay() reads nothing before what its note names, and of a lost shard what the note says", async () => {
+  it("replay() begins where the note says, and reads of a lost shard what the note says", async () => {
     await using world = await startWorld({ definitions });
     const { bus, subjects } = world;
     const jetstream = bus.jetstream.jetstream();
@@ -315,7 +315,7 @@ describe("the journal", function () {
     expect(await storedCount(world, "pending")).to.equal(3);
   });
 
-  it("a checkpoint that fails is tried again a second later, not at once", async () => {
+  it("a failed checkpoint is retried a second later, not at once", async () => {
     await using world = await startWorld({ definitions });
     const { bus, subjects } = world;
     let failures = 0;
@@ -354,7 +354,7 @@ describe("the journal", function () {
     checkpoints.stop();
   });
 
-  it("is not used over again while another host may need it, nor when a shard has moved unheard of", async () => {
+  it("is not overwritten while another host may need it, nor after an unnoticed move of a shard", async () => {
     await using world = await startWorld({ definitions });
     await world.host();
     await increment(world);
@@ -372,7 +372,7 @@ describe("the journal", function () {
     }
   });
 
-  it("a listing names rows and keys that only a journal holds", async () => {
+  it("a listing includes rows and keys that only a journal holds", async () => {
     await using world = await startWorld({ definitions });
     await world.host({ clock: new HoldingClock(CHECKPOINT_MS) });
     await world.client.call(probe, "listed", "setRow", { row: "pack.one", value: "1" });
@@ -385,7 +385,7 @@ describe("the journal", function () {
     expect([...(await keysBeneath(world.bus, query))]).to.deep.equal(["listed"]);
   });
 
-  it("takes actors up to JOURNAL_ACTOR_MESSAGES_MAX; past it, or past JOURNAL_COMMIT_BYTES_MAX, keys are written at once", async () => {
+  it("takes actors up to JOURNAL_ACTOR_MESSAGES_MAX; past it, or past JOURNAL_COMMIT_BYTES_MAX, writes the keys at once", async () => {
     await using world = await startWorld({ definitions });
     await world.host({ clock: new HoldingClock(CHECKPOINT_MS) });
     const fill = async (key: string, count: number, characters: number) => {
@@ -404,7 +404,7 @@ describe("the journal", function () {
     expect(await fill("heavy", fitting + 1, wide)).to.equal(fitting + 2);
   });
 
-  it("is written down before an actor is loaded, and with what is written beside it", async () => {
+  it("is written to the keys before an actor is loaded, together with writes beside it", async () => {
     await using world = await startWorld({ definitions });
     await world.host();
     await world.client.call(probe, "f", "setRow", { row: "a", value: "1" });

@@ -36,7 +36,7 @@ function newJournal() {
 }
 
 describe("Journal", () => {
-  it("is stored as JSON that an operator can read: keys of the bucket, and what is removed", () => {
+  it("is stored as JSON that an operator can read: keys of the bucket, and removed keys", () => {
     const { journal } = newJournal();
     const shard = newShard(7);
     const puts = new Map([
@@ -59,7 +59,7 @@ describe("Journal", () => {
     });
   });
 
-  it("has a slot for JOURNAL_SLOTS commits, and for one more when the oldest is written down", () => {
+  it("has a slot for JOURNAL_SLOTS commits, and for one more when the oldest is in its keys", () => {
     const { journal } = newJournal();
     const shard = newShard();
     const first = journal.subject;
@@ -77,7 +77,7 @@ describe("Journal", () => {
     expect(journal.subject).to.equal(first);
   });
 
-  it("has room up to JOURNAL_BYTES_MAX and JOURNAL_OWNERS_MAX, and is half full at a half of each", () => {
+  it("has room up to JOURNAL_BYTES_MAX and JOURNAL_OWNERS_MAX, and is half full at half of each", () => {
     const { journal } = newJournal();
     const shard = newShard();
     const half = JOURNAL_BYTES_MAX / 2;
@@ -101,7 +101,7 @@ describe("Journal", () => {
     expect(journal.hasRoomFor(1)).to.equal(false);
   });
 
-  it("checkpoint() takes whole owners, the longest waiting first, with the newest of each key", () => {
+  it("checkpoint() takes whole owners, the longest waiting first, with the newest value of each key", () => {
     const { journal } = newJournal();
     const shard = newShard();
     const row = subjects.row("counter.a", "r");
@@ -136,7 +136,7 @@ describe("Journal", () => {
     expect(journal.isEmpty).to.equal(true);
   });
 
-  it("keeps the slots of a lost shard until its next owner has written down what is in them", () => {
+  it("keeps the slots of a lost shard until its next owner has written their content to its keys", () => {
     const { journal, replayed } = newJournal();
     const [lost, kept] = [newShard(0), newShard(1)];
     journal.record(1, 1, [entry(lost, "a"), entry(kept, "b")]);
@@ -155,7 +155,7 @@ describe("Journal", () => {
     expect(journal.isEmpty).to.equal(true);
   });
 
-  it("keeps the slot of a commit whose shard was lost under way, and of one that nobody can tell of", () => {
+  it("keeps the slot of a commit whose shard was lost meanwhile, and of one with unknown outcome", () => {
     for (const unknown of [false, true]) {
       const { journal, replayed } = newJournal();
       const shard = newShard();

@@ -36,7 +36,7 @@ const many = (count: number, value: unknown) =>
 const bytes = (count: number) => "x".repeat(count - 2);
 
 describe("readTransition()", () => {
-  it("finds nothing in a transition that only has state and reply", () => {
+  it("finds no effects in a transition of only state and reply", () => {
     for (const transition of [{}, { reply: 1 }, { send: [] }, { rows: undefined }]) {
       expect(read(transition)).to.equal(undefined);
     }
@@ -70,7 +70,7 @@ describe("readTransition()", () => {
     );
   });
 
-  it("takes no row that could not be loaded again", () => {
+  it("refuses a row that could not be loaded again", () => {
     expect(() => read({ rows: { a: "x" } }, counterActor)).to.throw("expected number");
     expect(read({ rows: { a: 1, b: null } }, counterActor)?.rows).to.have.length(2);
   });
@@ -96,7 +96,7 @@ describe("readTransition()", () => {
     expect(() => read({ rows: { "": 1 } })).to.throw("A row has a name");
   });
 
-  it("refuses a row without a value, and rows of a kind that has none", () => {
+  it("refuses a row without a value, and rows of a kind without rows", () => {
     expect(() => read({ rows: { a: undefined } })).to.throw("Row a has a value");
     expect(() => read({ rows: { a: 1 } }, plain)).to.throw("plain has no rows");
   });

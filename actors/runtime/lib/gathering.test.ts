@@ -17,7 +17,7 @@ describe("Gathering", () => {
     return { asked, gathering: new Gathering(clock, { timeShare: 0.5, msMax: 20 }) };
   }
 
-  it("waits for a share of what the last write took, up to a bound, and not for eight callers", async () => {
+  it("waits for a part of the last write's time, up to a limit, and not for eight callers", async () => {
     const { asked, gathering } = world();
     await gathering.pause({ answered: 8, tookMs: 10, waiting: 0 });
     expect(asked).to.deep.equal([]);
@@ -33,7 +33,7 @@ describe("Gathering", () => {
     }
   });
 
-  it("ends once three quarters of those answered are back, beside who waited before", async () => {
+  it("ends when three quarters of the answered callers are back, besides those that already waited", async () => {
     const { gathering } = world();
     let isOver = false;
     const paused = gathering.pause({ answered: 12, tookMs: 10, waiting: 5 }).then(() => {

@@ -4,7 +4,7 @@ import { Semaphore } from "./semaphore.ts";
 const { signal } = new AbortController();
 
 describe("Semaphore", () => {
-  it("run() starts so many at once, the others in their order, also after a failure", async () => {
+  it("run() starts as many as there are places, and the others in order, also after a failure", async () => {
     const semaphore = new Semaphore(2);
     const started: number[] = [];
     const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
@@ -28,7 +28,7 @@ describe("Semaphore", () => {
     expect(semaphore).to.include({ free: 2, waiting: 0 });
   });
 
-  it("take() waits in order, and a place that is given back twice is one", async () => {
+  it("take() waits in order, and a place that is returned twice counts once", async () => {
     const semaphore = new Semaphore(1);
     const first = await semaphore.take(signal);
     const order: number[] = [];

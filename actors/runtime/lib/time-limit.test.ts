@@ -15,7 +15,7 @@ describe("within", () => {
     expect(await work.catch((error: Error) => error.message)).to.equal("too late");
   });
 
-  it("within() hears what came while the process stood still, before it takes it for late", async () => {
+  it("within() handles what arrived while the process stood still before it counts it as late", async () => {
     const shared = new Int32Array(new SharedArrayBuffer(4));
     const answering = `
       const { parentPort, workerData } = require("node:worker_threads");

@@ -50,7 +50,7 @@ describe("mail", function () {
       return (await world.mailWaiting()) === 0;
     });
 
-  it("comes to each actor once, in the order it was sent, and is removed", async () => {
+  it("reaches each actor once, in the order of sending, and is removed", async () => {
     const numbers = Array.from({ length: 300 }, (_, index) => String(index));
     for (const text of numbers) {
       await Promise.all(["order-a", "order-b", "order-c"].map((key) => note(key, text)));
@@ -61,7 +61,7 @@ describe("mail", function () {
     await gone();
   });
 
-  it("comes in order also to an actor whose mail before it falters", async () => {
+  it("arrives in order also at an actor whose earlier mail fails for a while", async () => {
     await note("falter", "first");
     // By itself it would be taken after half a minute.
     const times = MAIL_TRIES_MAX - 1;
@@ -79,7 +79,7 @@ describe("mail", function () {
     expect(await log("falter")).to.deep.equal(["first", "call", "second", "third"]);
   });
 
-  it("is tried MAIL_TRIES_MAX times, then a dead letter, and what follows comes", async () => {
+  it("is tried MAIL_TRIES_MAX times, then becomes a dead letter, and later mail arrives", async () => {
     const almost = MAIL_TRIES_MAX - 1;
     await world.client.send(probe, "tries", "falter", { text: "just in time", times: almost });
     await world.client.send(probe, "tries", "falter", { text: "too late", times: MAIL_TRIES_MAX });
@@ -94,7 +94,7 @@ describe("mail", function () {
     await gone();
   });
 
-  it("that is refused is a dead letter at once, and so is what no kind or message fits", async () => {
+  it("that is refused becomes a dead letter at once, as does mail for an unknown kind or message", async () => {
     await world.client.send(probe, "refused", "falter", { text: "x", times: -1 });
     expect(await letter("probe.refused")).to.deep.include({ tries: 1, message: "falter" });
     for (const [address, payload, shown] of [
@@ -114,7 +114,7 @@ describe("mail", function () {
     await gone();
   });
 
-  it("with a subject that is no key's address is a dead letter, and no stone in the way", async () => {
+  it("with a subject that is no key's address becomes a dead letter, and blocks no other mail", async () => {
     const number = shardOf("probe.=zz");
     await publish("probe.=zz", '{"from":"me","message":"note","input":{"text":"x"}}');
     await note("way", "clear");
@@ -124,7 +124,7 @@ describe("mail", function () {
     expect(dead).to.deep.include({ message: "note", input: { text: "x" } });
   });
 
-  it("as large as a message may be can become a dead letter, with an error as long", async () => {
+  it("of the largest size can become a dead letter, with an equally long error", async () => {
     const payload = (text: string) =>
       JSON.stringify({ from: "me", message: "note", input: { text } });
     const room = MESSAGE_BYTES_MAX - payload("").length;
@@ -138,7 +138,7 @@ describe("mail", function () {
     expect(error.code).to.equal("body_too_large");
   });
 
-  it("past MAIL_IN_FLIGHT_MAX waits in the stream until there is room, and all of it comes", async () => {
+  it("past MAIL_IN_FLIGHT_MAX waits in the stream until there is room, and all of it arrives", async () => {
     const stuck = "stuck";
     const shard = shardOf(addressOf("probe", stuck));
     const neighbour = keyOn(shard, "neighbour");
@@ -155,7 +155,7 @@ describe("mail", function () {
     await gone();
   });
 
-  it("of a key that keeps failing holds up no other, however much there is, and comes in order", async () => {
+  it("of a key that keeps failing delays no other key, however much there is, and arrives in order", async () => {
     const stuck = "held";
     const neighbour = keyOn(shardOf(addressOf("probe", stuck)), "beside");
     await world.client.send(probe, stuck, "falter", {
@@ -175,7 +175,7 @@ describe("mail", function () {
     await gone();
   });
 
-  it("comes once when its host is replaced again and again while it is on its way", async () => {
+  it("arrives once although its host is replaced again and again meanwhile", async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `moving-${index}`);
     const total = 600;
     const sending = (async () => {
@@ -208,7 +208,7 @@ describe("mail", function () {
     expect(await counts()).to.deep.equal(expected);
   });
 
-  it("that came while the state could not be read is not overtaken", async () => {
+  it("that arrived while the state could not be read is not overtaken", async () => {
     const address = "probe.blocked";
     const value = world.subjects.value(address);
     const good = '{"state":{"log":["stored"]},"mail":0}';

@@ -51,7 +51,7 @@ const notaryActor = defineActor(notary, {
 describe("mail between actors of one host", function () {
   this.timeout(60_000);
 
-  it("that fails when it runs again, while the commit it was in goes on without it, goes by MAIL", async () => {
+  it("goes by MAIL if it fails in its second run, while its commit goes on without it", async () => {
     await using world = await startWorld({ definitions: [notaryActor] });
     const bus = await Bus.connect({ url: world.url, name: "host" });
     const shardOfKey = (key: string) => shardOf(addressOf("notary", key));

@@ -119,7 +119,7 @@ describe("mail between actors of one host", function () {
       return (await outboxOf(shard)).length === 0;
     });
 
-  it("is in order, in no stream, and leaves the outbox with what it did", async () => {
+  it("arrives in order without a stream, and leaves the outbox with its effect", async () => {
     const warm = await untilDirect("giver", "taker");
     const before = await mailed();
     const texts = Array.from({ length: 200 }, (_, index) => String(index));
@@ -130,7 +130,7 @@ describe("mail between actors of one host", function () {
     await noOutboxHolds(shardOf("probe.giver"));
   });
 
-  it("that fails goes by MAIL, and what comes behind it of the same sender does not overtake it", async () => {
+  it("that fails goes by MAIL, and later mail of the same sender does not overtake it", async () => {
     const post = (to: string, stumbles: number) =>
       world.client.call(ledger, "poster", "post", { to, stumbles });
     const read = () => world.client.call(ledger, "reader", "read", {});
@@ -146,7 +146,7 @@ describe("mail between actors of one host", function () {
     await noOutboxHolds(shardOf("ledger.poster"));
   });
 
-  it("that is refused is a dead letter, once, and the host goes on", async () => {
+  it("that is refused becomes one dead letter, and the host goes on", async () => {
     const text = "for nobody";
     await world.client.call(probe, "writer", "scatter", { to: ["brim"], text: "first" });
     await world.client.send(probe, "brim", "swell", { characters: 700_000 });
@@ -163,7 +163,7 @@ describe("mail between actors of one host", function () {
     expect(await logged("brim", 2)).to.deep.equal(["first", "last"]);
   });
 
-  it("to an actor that cannot be loaded goes by MAIL, and comes in its order once it can", async () => {
+  it("to an actor that cannot be loaded goes by MAIL, and arrives in order when the actor can be loaded", async () => {
     await untilDirect("patient", "away");
     await scatter("patient", "barred", "first");
     await logged("barred", 1);
@@ -205,7 +205,7 @@ describe("mail between actors of one host", function () {
     }
   };
 
-  it("that fills the outbox while those who had it wait for room in it goes by MAIL, and all of it comes", async () => {
+  it("that fills the outbox while its receivers wait for room in it goes by MAIL, and all of it arrives", async () => {
     const couriers = neighboursOf("first", 240);
     const [one = ""] = couriers;
     await warmUp("first", one);
@@ -225,7 +225,7 @@ describe("mail between actors of one host", function () {
     await noOutboxHolds(shardOf(addressOf("courier", "first")));
   });
 
-  it("finds room in its shard's outbox also while others of the host never stop sending", async () => {
+  it("finds room in its shard's outbox while other actors of the host never stop sending", async () => {
     const [via = "", ...senders] = neighboursOf("crowd", 5);
     await warmUp(senders[0] ?? "", via);
     isHopping = true;
@@ -240,7 +240,7 @@ describe("mail between actors of one host", function () {
     expect(hops).to.be.greaterThan(before);
   });
 
-  it("of one fan is handed over up to DIRECT_MAIL_MAX, comes in order and is all done", async () => {
+  it("of one fan-out is handed over up to DIRECT_MAIL_MAX, arrives in order and completely", async () => {
     const warm = await untilDirect("fan", "leaf");
     const before = await mailed();
     await world.client.call(probe, "fan", "scatter", { to: ["leaf"], text: "all", times: 256 });
@@ -255,7 +255,7 @@ describe("mail between actors of one host", function () {
     await noOutboxHolds(shardOf("probe.fan"));
   });
 
-  it("that fails MAIL_TRIES_MAX times is a dead letter, its tries here counted", async () => {
+  it("that fails MAIL_TRIES_MAX times becomes a dead letter, tries within the host included", async () => {
     const post = (stumbles: number) =>
       world.client.call(ledger, "tries-a", "post", { to: "tries-b", stumbles });
     for (let number = 1; number <= 3; number++) {
@@ -278,7 +278,7 @@ describe("mail between actors of one host", function () {
 describe("mail between actors whose hosts come and go", function () {
   this.timeout(90_000);
 
-  it("has its effect once and in order, also where handlers fail", async () => {
+  it("has its effect once and in order, also if handlers fail", async () => {
     await using world = await startWorld({ definitions: [ledgerActor] });
     let host = await world.host();
     const keys = Array.from({ length: 12 }, (_, index) => `busy-${index}`);
@@ -363,7 +363,7 @@ describe("DirectMail", () => {
     return { direct, from, to, delivered, published, asked, send, settled };
   }
 
-  it("hands nothing over before it knows that MAIL holds nothing for the shard, and asks once", async () => {
+  it("hands over no mail before it knows that MAIL is empty for the shard, and asks once", async () => {
     const { send, delivered, asked, settled } = build();
     send(note("to"));
     send(note("to"));
@@ -375,7 +375,7 @@ describe("DirectMail", () => {
     expect(delivered).to.deep.equal([]);
   });
 
-  it("hands over once MAIL is empty, and no more while it holds something of this owner that is not read", async () => {
+  it("hands over mail when MAIL is empty, and stops while MAIL holds unread mail of this owner", async () => {
     const { send, from, to, delivered, settled } = build();
     const [first] = send(note("to"));
     await settled();
@@ -390,7 +390,7 @@ describe("DirectMail", () => {
     expect(delivered.map(({ input }) => input)).to.deep.equal([{ text: "to" }]);
   });
 
-  it("does not count what it learned before MAIL may have got more", async () => {
+  it("does not use an answer from before MAIL may have got more", async () => {
     const { send, direct, from, delivered, settled } = build();
     const [first] = send(note("to"));
     await settled();
@@ -400,7 +400,7 @@ describe("DirectMail", () => {
     expect(delivered).to.have.length(0);
   });
 
-  it("does not take MAIL for empty where the bus does not say so, or has something", async () => {
+  it("does not take MAIL for empty if the bus does not say so", async () => {
     for (const next of [() => Promise.reject(new Error("away")), () => Promise.resolve({})]) {
       const { send, from, asked, delivered, settled } = build({ next });
       const [first] = send(note("to"));
@@ -412,7 +412,7 @@ describe("DirectMail", () => {
     }
   });
 
-  it("leaves to MAIL what is for others, for mail that was passed by, for other buckets, and tasks", async () => {
+  it("leaves mail for other hosts, for skipped mail and for other buckets to MAIL, and tasks too", async () => {
     const ways: [string, (built: ReturnType<typeof build>) => unknown, boolean][] = [
       ["all is well", () => {}, true],
       ["leaving", ({ to }) => Object.assign(to, { status: "leaving" }), false],
@@ -441,7 +441,7 @@ describe("DirectMail", () => {
     expect([...apart.delivered, ...volatile.delivered]).to.deep.equal([]);
   });
 
-  it("hands over no more than DIRECT_MAIL_MAX at a time", () => {
+  it("hands over at most DIRECT_MAIL_MAX at a time", () => {
     const { send, direct, to, delivered } = build();
     to.mail.readAllSince = Number.POSITIVE_INFINITY;
     send(...Array.from({ length: DIRECT_MAIL_MAX - 1 }, () => note("to")));
@@ -457,7 +457,7 @@ describe("DirectMail", () => {
     ]);
   });
 
-  it("gives up one with what is behind it to the same actor, and keeps what is before it and of others", () => {
+  it("withdraws a mail with later mail to the same actor, and keeps earlier mail and that of others", () => {
     const { send, to, from, delivered, published } = build();
     to.mail.readAllSince = Number.POSITIVE_INFINITY;
     const entries = send(note("to"), note("to"), note("to"));
@@ -472,7 +472,7 @@ describe("DirectMail", () => {
     expect(delivered).to.have.length(3);
   });
 
-  it("takes back nothing whose commit is being written, before that is decided", () => {
+  it("withdraws no mail while its commit is being written", () => {
     const { send, direct, to, from, delivered, published } = build();
     to.mail.readAllSince = Number.POSITIVE_INFINITY;
     send(note("to"));
@@ -486,7 +486,7 @@ describe("DirectMail", () => {
     expect([sent.status, published, from.sends.direct.size]).to.deep.equal(["over", [from], 0]);
   });
 
-  it("of a shard that is lost has no effect here any more", () => {
+  it("of a lost shard has no more effect here", () => {
     const { send, direct, to, from, delivered } = build();
     to.mail.readAllSince = Number.POSITIVE_INFINITY;
     send(note("to"));

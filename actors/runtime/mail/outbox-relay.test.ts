@@ -53,7 +53,7 @@ describe("OutboxRelay", function () {
     return keys;
   }
 
-  it("publishes what several actors of one shard send at once, also past OUTBOX_BYTES_MAX together", async () => {
+  it("publishes mail that several actors of a shard send at once, also past OUTBOX_BYTES_MAX together", async () => {
     const senders = neighbours(8);
     // Each near the bound of one transition; a letter beyond ASCII is two bytes and more.
     const text = "é".repeat(140_000);
@@ -63,7 +63,7 @@ describe("OutboxRelay", function () {
     for (const from of senders) await logged(`to-${from}`, 2);
   });
 
-  it("keeps sends that the stream of mail refuses, refuses nobody wrongly, and drains when there is room", async () => {
+  it("keeps sends that the mail stream refuses, refuses no caller wrongly, and drains when there is room", async () => {
     const { streams } = world.bus.jetstream;
     const { config } = await streams.info(STREAMS.mail);
     await streams.update(STREAMS.mail, { ...config, max_bytes: 1_000 });
@@ -82,7 +82,7 @@ describe("OutboxRelay", function () {
   });
 
   for (const published of [false, true]) {
-    it(`a new owner doubles nothing of an outbox whose sends were ${published ? "" : "not "}published`, async () => {
+    it(`a new owner doubles no mail of an outbox whose sends were ${published ? "" : "not "}published`, async () => {
       const [key = ""] = neighbours(1);
       const shard = shardOfKey(key);
       await scatter(key, ["r"], "before");
@@ -115,7 +115,7 @@ describe("OutboxRelay", function () {
     });
   }
 
-  it("goes on after a shard whose last commit was made although it was lost meanwhile", async () => {
+  it("goes on after a shard whose last commit succeeded although the shard was lost meanwhile", async () => {
     const logger = pino({ level: "silent" });
     const ignore = () => {};
     const parts = { bus: world.bus, clock: systemClock, logger };
@@ -145,7 +145,7 @@ describe("OutboxRelay", function () {
     expect(await logged("r", 1)).to.deep.equal(["one"]);
   });
 
-  it("a full lane holds up no mail, of the same shard neither, and its tasks run once, also by a new owner", async () => {
+  it("a full lane delays no mail, not even of the same shard, and its tasks run once, also under a new owner", async () => {
     const jetstream = world.bus.jetstream.jetstream();
     const filler = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
     await Promise.all(

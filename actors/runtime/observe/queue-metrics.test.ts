@@ -44,7 +44,7 @@ describe("exposeQueues()", function () {
   const publish = (subject: string, payload = "{}") =>
     world.bus.jetstream.jetstream().publish(subject, payload);
 
-  it("shows lanes, mail and dead letters, all of them also while they are empty", async () => {
+  it("shows lanes, mail and dead letters, also while they are empty", async () => {
     expect(await figures()).to.deep.equal({
       bus_connected: 1,
       mail_waiting: 0,
@@ -64,7 +64,7 @@ describe("exposeQueues()", function () {
     });
   });
 
-  it("counts what waits, and not the marks that lie beside the mail", async () => {
+  it("counts waiting mail, and not the marks beside it", async () => {
     const host = await world.host();
     await world.client.call(counter, "from", "give", { to: "x", by: 1 });
     // Before it is published none waits either.
@@ -85,7 +85,7 @@ describe("exposeQueues()", function () {
     expect(shown['tasks_oldest_seconds{kind="echo",lane="slow"}']).to.be.within(1, 50);
   });
 
-  it("asks the bus once, however many ask for metrics, until the figures are old", async () => {
+  it("asks the bus once, however many clients ask for metrics, until the figures are old", async () => {
     let asked = 0;
     const counting = world.bus.connection.subscribe("$JS.API.CONSUMER.LIST.TASKS", {
       callback: () => {
@@ -102,7 +102,7 @@ describe("exposeQueues()", function () {
     counting.unsubscribe();
   });
 
-  it("leaves the figures out where the bus does not answer in time, and says when it is gone", async () => {
+  it("omits the figures if the bus does not answer in time, and says when the bus is gone", async () => {
     const { pid } = world.nats as TestNatsServer;
     await stopProcess(pid);
     const shown = figures();

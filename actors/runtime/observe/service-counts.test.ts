@@ -25,7 +25,7 @@ describe("ServiceCounts", () => {
     expect(of(counts, "counter", "increment")).to.deep.include({ requests: 0 });
   });
 
-  it("fail() adds an error, and no request, with what a refusal or a fault says", () => {
+  it("fail() adds an error but no request, with the text of the refusal or fault", () => {
     const counts = new ServiceCounts(known);
     counts.fail("counter", "get", new ActorError("conflict", "Cannot: exists"));
     expect(of(counts, "counter", "get")).to.deep.include({
@@ -37,7 +37,7 @@ describe("ServiceCounts", () => {
     expect(of(counts, "counter", "get")).to.deep.include({ errors: 2, lastError: "broken" });
   });
 
-  it("all() lists what is known in the order it was named, and the rest last", () => {
+  it("all() lists known messages in the order of their names, and the rest last", () => {
     const counts = new ServiceCounts(known);
     counts.count("stranger", "get", { reply: "1" }, 1);
     counts.count("echo", "say", { reply: "1" }, 1);
@@ -49,14 +49,14 @@ describe("ServiceCounts", () => {
     ]);
   });
 
-  it("count() leaves out what was not answered here", () => {
+  it("count() omits messages that were not answered here", () => {
     const counts = new ServiceCounts(known);
     counts.count("counter", "get", { misdirected: true }, 2);
     counts.count("counter", "get", { dropped: true }, 2);
     expect(of(counts, "counter", "get")?.requests).to.equal(0);
   });
 
-  it("count() puts every name that is not known into one entry", () => {
+  it("count() puts all unknown names into one entry", () => {
     const counts = new ServiceCounts(known);
     for (let i = 0; i < 1_000; i++) counts.count(`kind${i}`, `message${i}`, { reply: "1" }, 1);
     counts.count("counter", "constructor", { reply: "1" }, 1);

@@ -74,14 +74,14 @@ describe("HostPresence", () => {
     return ended;
   }
 
-  it("ends the lease of one whose connection is gone, as it was seen before the last question", async () => {
+  it("ends the lease of a host whose connection is gone, at the sequence seen before the last question", async () => {
     const bus = await connect();
     open(bus).answerAs("next");
     await bus.connection.flush();
     expect(await endedBy(await connect(), [() => bus.close()])).to.deep.equal([["next", 0]]);
   });
 
-  it("leaves alone who answers, and who is silent", async () => {
+  it("leaves hosts alone that answer or stay silent", async () => {
     const [bus, own] = [await connect(), await connect()];
     const presence = open(own);
     presence.answerAs("next");
@@ -96,7 +96,7 @@ describe("HostPresence", () => {
     expect(await endedBy(bus)).to.deep.equal([]);
   });
 
-  it("leaves alone who is back the next time", async () => {
+  it("leaves a host alone that is back the next time", async () => {
     const [bus, own] = [await connect(), await connect()];
     const presence = open(own);
     const become = async (name: string) => {

@@ -8,7 +8,7 @@ describe("LivingHosts", () => {
     return { time, hosts: new LivingHosts(clock) };
   };
 
-  it("isAlive() holds for as long as the lease is seen renewed, and LEASE_UNSEEN_MS_MAX more", () => {
+  it("isAlive() holds while renewals are seen, and LEASE_UNSEEN_MS_MAX longer", () => {
     const { time, hosts } = start();
     hosts.see("a", 1, { leaving: false });
     time.now += LEASE_UNSEEN_MS_MAX;
@@ -21,7 +21,7 @@ describe("LivingHosts", () => {
     expect(hosts.staying()).to.deep.equal([]);
   });
 
-  it("see() of the same sequence again is no renewal", () => {
+  it("see() of the same sequence counts as no renewal", () => {
     const { time, hosts } = start();
     hosts.see("ghost", 7, { leaving: false });
     time.now += LEASE_UNSEEN_MS_MAX + 1;
@@ -31,7 +31,7 @@ describe("LivingHosts", () => {
     expect(hosts.hasEnded("ghost", 8)).to.equal(false);
   });
 
-  it("nextAfter() goes round all that live at a server, in the order of their names", () => {
+  it("nextAfter() goes round all living hosts of a server, in the order of their names", () => {
     const { time, hosts } = start();
     const here = { leaving: false, server: "here" };
     hosts.see("ghost", 1, here);
@@ -48,7 +48,7 @@ describe("LivingHosts", () => {
     expect(hosts.nextAfter("c", "here")).to.deep.equal({ host: "a", sequence: 2 });
   });
 
-  it("staying() leaves out who leaves, is forgotten or was never seen", () => {
+  it("staying() omits hosts that leave, are forgotten or were never seen", () => {
     const { hosts } = start();
     hosts.see("stays", 1, { leaving: false });
     hosts.see("leaves", 2, { leaving: true });

@@ -45,7 +45,7 @@ const notaryActor = defineActor(notary, {
 describe("a shard that is taken late", function () {
   this.timeout(120_000);
 
-  it("publishes no mail that its next owner delivers within the host", async () => {
+  it("publishes no mail that its next owner delivers within its host", async () => {
     await using world = await startWorld({ definitions: [notaryActor] });
     const shard = shardOf(addressOf("notary", "from"));
     const outbox = world.subjects.outbox(shard);
@@ -112,7 +112,7 @@ describe("a shard that is taken late", function () {
 describe("a commit whose journal is refused while the host loses its lease", function () {
   this.timeout(120_000);
 
-  it("does not leave behind what is pending of its actors", async () => {
+  it("leaves no pending changes of its actors behind", async () => {
     await using world = await startWorld();
     const { bus, host } = await startHost(world, "host", {
       definitions: [counterActor],

@@ -9,7 +9,7 @@ import { readShardOwners } from "./shard-owners.ts";
 describe("Placement", function () {
   this.timeout(90_000);
 
-  it("start() of several hosts at once: each sees all of them and every shard has one owner", async () => {
+  it("start() of several hosts at once: each sees all hosts and every shard has one owner", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     const hosts = await Promise.all(
       ["a", "b", "c"].map((name) => world.host({ name, complete: false })),
@@ -23,7 +23,7 @@ describe("Placement", function () {
     });
   });
 
-  it("stop() leaves nothing that others wait for, even a shard it could not give back", async () => {
+  it("stop() leaves nothing that others wait for, even if it could not give a shard back", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     const gone = await world.host({ name: "gone" });
     // By its clock no lease is ever too old: what it knows of the other it was told.
@@ -39,7 +39,7 @@ describe("Placement", function () {
     await until("and taken again", () => placement.openShards === SHARDS);
   });
 
-  it("gives back what is its own by name alone and another's by preference", async () => {
+  it("gives back a shard that only its epoch gives to this host and that another host is to have", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     const hosts = await Promise.all([world.host({ name: "a" }), world.host({ name: "b" })]);
     const complete = () => {
@@ -64,7 +64,7 @@ describe("Placement", function () {
     expect(placement.openShards).to.equal(before);
   });
 
-  it("start() takes what a lease holds that is stored and never renewed", async () => {
+  it("start() takes the shards of a lease that is stored but never renewed", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     // As nats-server leaves it that brings an expired lease back: without a time to live.
     const jetstream = world.bus.jetstream.jetstream();

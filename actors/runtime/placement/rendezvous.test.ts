@@ -8,7 +8,7 @@ const named = (count: number, round: number) =>
 
 describe("preferredHost()", function () {
   this.timeout(10_000);
-  it("names nobody where there is nobody", () => {
+  it("names no host if there is none", () => {
     expect(preferredHost(0, [])).to.equal(undefined);
   });
 
@@ -19,7 +19,7 @@ describe("preferredHost()", function () {
     }
   });
 
-  it("spreads the shards over 2 to 8 hosts: nobody has none, nobody far more than a share", () => {
+  it("spreads the shards over 2 to 8 hosts: each has some, none far more than its share", () => {
     for (let count = 2; count <= 8; count++) {
       let squares = 0;
       const rounds = 200;
@@ -40,7 +40,7 @@ describe("preferredHost()", function () {
     }
   });
 
-  it("moves only the shards of a host that leaves, and only to one that joins", () => {
+  it("moves only the shards of a leaving host, and moves shards only to a joining one", () => {
     for (let count = 1; count <= 8; count++) {
       const hosts = named(count, 3);
       const joined = [...hosts, "new"];

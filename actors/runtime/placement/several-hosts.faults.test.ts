@@ -16,7 +16,7 @@ const definitions = [counterActor, probeActor];
 describe("several hosts", function () {
   this.timeout(240_000);
 
-  it("share the shards by rendezvous; joining and leaving moves what it must, and no call fails", async () => {
+  it("share the shards by rendezvous hashing; joins and leaves move only what they must, and no call fails", async () => {
     await using world = await startWorld({ definitions });
     const first = await world.host({ name: "first" });
     const hosts = [first];
@@ -85,7 +85,7 @@ describe("several hosts", function () {
     }
   });
 
-  it("leave no caller in their process without an answer while the bus is lost to them alone", async () => {
+  it("answer every caller in their process while they alone have lost the bus", async () => {
     await using world = await startWorld({ definitions });
     const proxy = await TcpProxy.start(world.nats?.port ?? 0);
     const listeners = new Map();
@@ -119,7 +119,7 @@ describe("several hosts", function () {
     await proxy.stop();
   });
 
-  it("take over at once from one whose connection is gone, which trusts its lease no longer", async () => {
+  it("take over at once from a host whose connection is gone, which no longer trusts its lease", async () => {
     await using world = await startWorld({ definitions });
     const proxy = await TcpProxy.start(world.nats?.port ?? 0);
     const url = world.nats?.urlAt(proxy.port) ?? "";
@@ -151,7 +151,7 @@ describe("several hosts", function () {
     await proxy.stop();
   });
 
-  it("do all of it on three servers with three replicas, also while one of them is away", async () => {
+  it("do all of that on three servers with three replicas, also while one server is away", async () => {
     await using cluster = await startCluster(3);
     await using world = await startWorld({
       definitions,

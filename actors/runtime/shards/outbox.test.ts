@@ -35,7 +35,7 @@ describe("Outbox", () => {
     expect(texts(new Outbox(stored, { sent: 0, waiting: [] }))).to.deep.equal(expected);
   });
 
-  it("leaves out what is marked as sent, and never gives its numbers again", () => {
+  it("omits mail that is marked as sent, and never reuses its numbers", () => {
     const stored = committed(new Outbox(undefined, { sent: 0, waiting: [] }), "a", "b", "c");
     const outbox = new Outbox(stored, { sent: 2, waiting: [] });
     expect(texts(outbox)).to.deep.equal([[3, "c"]]);
@@ -52,14 +52,14 @@ describe("Outbox", () => {
     );
   });
 
-  it("number() takes nothing for itself: a commit that failed leaves no gap", () => {
+  it("number() reserves nothing: a failed commit leaves no gap", () => {
     const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
     outbox.number([note("lost")]);
     committed(outbox, "kept");
     expect(texts(outbox)).to.deep.equal([[1, "kept"]]);
   });
 
-  it("forget() forgets a beginning, all, or nothing, but what the mark says waits", () => {
+  it("forget() removes a beginning, everything or nothing, and remembers the mark", () => {
     const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
     committed(outbox, "a", "b", "c");
     outbox.forget({ sent: 0, waiting: [] });
@@ -77,7 +77,7 @@ describe("Outbox", () => {
     expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX)).to.equal(true);
   });
 
-  it("hasRoomFor() counts bytes, up to OUTBOX_BYTES_MAX with what is there", () => {
+  it("hasRoomFor() counts bytes up to OUTBOX_BYTES_MAX, present entries included", () => {
     const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
     committed(outbox, "é".repeat(1_000));
     const held = Buffer.byteLength(note("é".repeat(1_000)).text);
@@ -88,7 +88,7 @@ describe("Outbox", () => {
     expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held)).to.equal(true);
   });
 
-  it("hasRoomFor() lets an empty one take what a full change holds, and no more", () => {
+  it("hasRoomFor() lets an empty outbox take a full change, and no more", () => {
     const outbox = new Outbox(undefined, { sent: 0, waiting: [] });
     expect(outbox.hasRoomFor(2 * TRANSITION_SEND_BYTES_MAX)).to.equal(true);
     expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX + 1)).to.equal(false);

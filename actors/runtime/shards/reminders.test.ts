@@ -30,14 +30,14 @@ describe("reminders", function () {
   /** Long after every reminder of a test was due. */
   const later = () => Date.now() + 900;
 
-  it("come once, each by its name, at their time or at once where that is past", async () => {
+  it("come once for each name, at their time, or at once if that has passed", async () => {
     await remind("two", { early: soon(), late: later() });
     await remind("past", { early: 1 });
     await heard("past", "early");
     await heard("two", "early", "late");
   });
 
-  it("that are set anew come at the new time alone, earlier or later", async () => {
+  it("that are set again come only at the new time, earlier or later", async () => {
     const first = Date.now() + 4_000;
     await remind("moved", { early: first + 60_000, late: first });
     await remind("moved", { early: soon(), late: first + 500 });
@@ -46,7 +46,7 @@ describe("reminders", function () {
     expect(await log("moved")).to.deep.equal(["early", "late"]);
   });
 
-  it("that are taken back never come, and leave the stream", async () => {
+  it("that are cancelled never come, and leave the stream", async () => {
     const early = Date.now() + 4_000;
     await remind("back", { early, late: early + 500 });
     await remind("never", { late: null });
@@ -60,7 +60,7 @@ describe("reminders", function () {
     expect(await log("never")).to.deep.equal([]);
   });
 
-  it("survive their host and nats-server, come when nobody was there, and are not doubled", async () => {
+  it("survive their host and nats-server, come late if no host was there, and are not doubled", async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `kept-${index}`);
     const times = { early: soon(), late: later() };
     await Promise.all(keys.map((key) => remind(key, times)));

@@ -53,7 +53,7 @@ describe("an actor that forgets", function () {
       world.subjects.remind(shardOf(addressOf(probe.kind, key)), addressOf(probe.kind, key), "*"),
     );
 
-  it("answers, sends and shows, and the next message finds nothing of it", async () => {
+  it("replies, sends and updates live, and the next message finds no state", async () => {
     await world.host();
     await call("a", "append");
     await fill("a", 1_300);
@@ -72,7 +72,7 @@ describe("an actor that forgets", function () {
     expect(await rowsOf("a")).to.equal(1);
   });
 
-  it("leaves nothing in the end, and what lives again by then stays", async () => {
+  it("leaves nothing in the end, but an actor that lives again by then stays", async () => {
     await world.host({ clock: behind });
     for (const key of ["gone", "again"]) {
       await call(key, "append");
@@ -92,7 +92,7 @@ describe("an actor that forgets", function () {
     expect(await call("gone", "get")).to.deep.equal({ log: ["reborn"] });
   });
 
-  it("answers a call that is repeated as before, also on another host", async () => {
+  it("gives a repeated call the same answer, also on another host", async () => {
     let host = await world.host();
     const address = addressOf(probe.kind, "repeated");
     const forgetOnce = async () => {
@@ -112,7 +112,7 @@ describe("an actor that forgets", function () {
     expect(await call("heir", "get")).to.deep.equal({ log: ["forgotten"] });
   });
 
-  it("does not have its mail a second time, though it comes again", async () => {
+  it("does not handle its mail a second time, although it arrives again", async () => {
     const first = await world.host();
     const address = addressOf(probe.kind, "mailed");
     const subject = mailSubject(shardOf(address), address);
@@ -135,7 +135,7 @@ describe("an actor that forgets", function () {
     expect(await call("mailed", "get")).to.deep.equal({ log: ["after", "later"] });
   });
 
-  it("is cleared away by whoever owns it next, where its host died of it", async () => {
+  it("is cleared away by the next owner if its host died meanwhile", async () => {
     const address = addressOf(probe.kind, "died");
     const subject = mailSubject(shardOf(address), address);
     let host = await world.host();
@@ -158,7 +158,7 @@ describe("an actor that forgets", function () {
     expect(await rowsOf("died")).to.equal(5);
   });
 
-  it("many messages at once around it find one life or the other, never a mixture", async () => {
+  it("finds one life or the other, never a mixture, for many messages at once around it", async () => {
     await world.host();
     for (let round = 0; round < 20; round++) {
       const calls = ["append", "append", "forget", "append", "forget", "append"] as const;

@@ -7,7 +7,7 @@ import { until } from "../../../scripts/testing/until.ts";
 describe("rows that were removed", function () {
   this.timeout(90_000);
 
-  it("stay away when what the bus leaves of them for a while is all there is", async () => {
+  it("stay removed when the bus only has their markers", async () => {
     await using world = await startWorld({ definitions: [probeActor] });
     const host = await world.host();
     await world.client.call(probe, "a", "fillRows", { from: 0, count: 10, characters: 20 });

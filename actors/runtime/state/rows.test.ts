@@ -32,7 +32,7 @@ describe("rows", function () {
   const stored = async (key: string) =>
     (await world.count(world.subjects.stream, world.subjects.rows(`probe.${key}`))) - 1;
 
-  it("one of thousands is changed by one message of the journal, and then by the row, the mark and the value", async () => {
+  it("one of thousands is changed by one journal message, and then by the row, the mark and the value", async () => {
     for (let from = 0; from < 4_000; from += TRANSITION_ROWS_MAX) {
       await fill("many", from, TRANSITION_ROWS_MAX);
     }
@@ -59,7 +59,7 @@ describe("rows", function () {
     expect(await stored("many")).to.equal(4_000);
   });
 
-  it("are all there after a restart of their host, and what was removed is not", async () => {
+  it("are all present after a restart of their host, without removed ones", async () => {
     await fill("kept", 0, 500);
     await fill("kept", 500, 500);
     await set("kept", "row7", null);
@@ -73,7 +73,7 @@ describe("rows", function () {
     expect(await set("many", "row0", "x")).to.deep.equal({ rows: 4_000 });
   });
 
-  it("are not taken from a replica that lags behind: their mark is older than the value", async () => {
+  it("are not read from a replica that lags behind, because their mark is older than the value", async () => {
     await fill("late", 0, 10);
     await host.stop();
     const mark = world.subjects.rowMark("probe.late");
@@ -91,7 +91,7 @@ describe("rows", function () {
     expect((await answer).rows).to.equal(10);
   });
 
-  it("that are changed by many calls at once wait for a commit past CHANGE_ROWS_MAX, and none is lost", async () => {
+  it("that many calls change at once wait for a commit past CHANGE_ROWS_MAX, and none is lost", async () => {
     const each = 100;
     const calls = Math.ceil((CHANGE_ROWS_MAX / each) * 10);
     await Promise.all(
@@ -101,7 +101,7 @@ describe("rows", function () {
     expect((await fill("crowd", 0, 0)).rows).to.equal(calls * each);
   });
 
-  it("fill two transitions at their bounds at once, and one past them is our fault", async () => {
+  it("may fill two transitions to their limits at once; a transition past them is an internal error", async () => {
     const count = Math.floor(TRANSITION_ROW_BYTES_MAX / ROW_BYTES_MAX);
     const room = ROW_BYTES_MAX - 2;
     await Promise.all([0, 1, 2, 3].map((part) => fill("large", part * count, count, room)));
@@ -119,7 +119,7 @@ describe("rows", function () {
     expect(await stored("wide")).to.equal(3 * TRANSITION_ROWS_MAX);
   });
 
-  it("of a key are not those of a key that begins alike", async () => {
+  it("of a key differ from those of a key with the same beginning", async () => {
     await set("a", "b", "1");
     await set("a.b", "c", "2");
     await set("a.b.c", "d", "3");

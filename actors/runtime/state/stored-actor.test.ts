@@ -10,7 +10,7 @@ const definition: AnyActorDefinition = counterActor;
 const noRows = new Map<string, string>();
 
 describe("decodeActor()", () => {
-  it("reads the values that every earlier version wrote", () => {
+  it("reads the values of every earlier version", () => {
     const values = [
       // 0.1.0, before anything but a state was stored.
       '{"state":{"count":3}}',
@@ -33,12 +33,12 @@ describe("decodeActor()", () => {
     }
   });
 
-  it("gives a key that nobody wrote its initial state", () => {
+  it("gives an unwritten key its initial state", () => {
     const actor = decodeActor(definition, undefined, noRows);
     expect(actor).to.deep.include({ state: { count: 0 }, mail: 0, rows: new Map() });
   });
 
-  it("gives back what encodeActor() wrote, and rows as they are stored", () => {
+  it("restores what encodeActor() wrote, and rows as they are stored", () => {
     const replies = new RememberedReplies();
     replies.remember({ client: "c", number: 1, settled: 1 }, '{"count":1}', 5);
     const text = encodeActor(definition, "counter.a", {
@@ -59,7 +59,7 @@ describe("decodeActor()", () => {
     expect(encodeActor(definition, "counter.a", actor)).to.equal(text);
   });
 
-  it("refuses bytes of another shape, in state, rows and what is around them", () => {
+  it("refuses bytes of another shape in state, rows and their envelope", () => {
     for (const value of [
       "",
       "{",
@@ -73,7 +73,7 @@ describe("decodeActor()", () => {
       expect(() => decodeRow(definition, text), text).to.throw();
   });
 
-  it("freezes state, initial state and rows through and through", () => {
+  it("freezes state, initial state and rows at every level", () => {
     const nested = {
       ...definition,
       state: z.object({ list: z.array(z.object({ a: z.number() })) }),
@@ -94,7 +94,7 @@ describe("decodeActor()", () => {
 });
 
 describe("deepFreeze()", () => {
-  it("freezes every level, and takes what has no levels", () => {
+  it("freezes every level, and accepts values without levels", () => {
     const value = deepFreeze({ a: { b: [{ c: 1 }] }, d: null });
     for (const part of [value, value.a, value.a.b, value.a.b[0]]) expect(part).to.be.frozen;
     for (const plain of [1, "x", null, undefined, true]) expect(deepFreeze(plain)).to.equal(plain);

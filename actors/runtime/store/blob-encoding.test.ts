@@ -26,7 +26,7 @@ describe("blob encoding", function () {
     COMPRESSED_SYNC_BYTES_MAX + 1,
     BLOB_CHUNK_BYTES,
   ]) {
-    it(`decodePiece() brings back ${bytes} bytes of text, which take less than a tenth`, async () => {
+    it(`decodePiece() restores ${bytes} bytes of text, which take less than a tenth`, async () => {
       const piece = text(bytes);
       const { payload, headers } = await new PieceEncoder("crawl.a").encode(piece);
       expect(payload.length).to.be.below(bytes / 10);
@@ -36,7 +36,7 @@ describe("blob encoding", function () {
     });
   }
 
-  it("encode() leaves alone what is small, what does not shrink and the pieces behind it", async () => {
+  it("encode() leaves small pieces alone, and pieces that do not shrink with those behind them", async () => {
     const small = text(COMPRESSED_PIECE_BYTES_MIN - 1);
     expect((await new PieceEncoder("crawl.a").encode(small)).payload).to.equal(small);
     const encoder = new PieceEncoder("app.a");

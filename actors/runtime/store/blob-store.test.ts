@@ -38,7 +38,7 @@ describe("BlobStore", function () {
     ["one chunk and a byte", BLOB_CHUNK_BYTES + 1],
     ["more chunks than are read ahead", (BLOB_CHUNKS_IN_FLIGHT + 3) * BLOB_CHUNK_BYTES + 7],
   ] as const) {
-    it(`get() brings back ${what}, however they were put`, async () => {
+    it(`get() returns ${what}, however they were put`, async () => {
       const content = patternAt(0, bytes);
       for (const given of [content, inPieces(content, 300_007), inPieces(content, bytes || 1)]) {
         const name = newName();
@@ -49,7 +49,7 @@ describe("BlobStore", function () {
     });
   }
 
-  it("reading leaves no consumers behind, of which a stream has so many and no more", async () => {
+  it("reading leaves no consumers behind, of which a stream has a limited number", async () => {
     for (const bytes of [100, (BLOB_CHUNKS_IN_FLIGHT + 3) * BLOB_CHUNK_BYTES]) {
       const name = newName();
       await blobs.put(name, patternAt(0, bytes));
@@ -61,7 +61,7 @@ describe("BlobStore", function () {
     expect(state.consumer_count).to.equal(0);
   });
 
-  it("part() gives any of its bytes, and reads no more chunks than they are in", async () => {
+  it("part() returns any range of bytes, and reads only the chunks with them", async () => {
     for (const bytes of [1, 100, 2 * BLOB_CHUNK_BYTES, 3 * BLOB_CHUNK_BYTES + 7]) {
       const content = patternAt(0, bytes);
       const name = newName();
@@ -86,7 +86,7 @@ describe("BlobStore", function () {
     expect(await codeOf(absent)).to.equal("not_found");
   });
 
-  it("put() again with the same content succeeds, with another it is refused and nothing changes", async () => {
+  it("put() again succeeds with the same content, and refuses another without a change", async () => {
     for (const bytes of [10, 3 * BLOB_CHUNK_BYTES]) {
       const name = newName();
       await blobs.put(name, patternAt(0, bytes));
@@ -100,7 +100,7 @@ describe("BlobStore", function () {
     }
   });
 
-  it("put() by two at once leaves one whole blob, and only those of another content are refused", async () => {
+  it("put() by two writers at once leaves one whole blob, and refuses only another content", async () => {
     const [name, bytes] = [newName(), 3 * BLOB_CHUNK_BYTES];
     const contents = [0, 0, 1, 1].map((offset) => patternAt(offset, bytes));
     const results = await Promise.allSettled(contents.map((one) => blobs.put(name, one)));
@@ -111,7 +111,7 @@ describe("BlobStore", function () {
     expect(await chunksOf(name)).to.equal(3);
   });
 
-  it("get() refuses what is missing, half-written, and half-removed", async () => {
+  it("get() refuses a missing, half-written or half-removed blob", async () => {
     const name = newName();
     expect(await blobs.has(name)).to.equal(false);
     expect(await codeOf(readAll(blobs, name))).to.equal("not_found");
@@ -138,7 +138,7 @@ describe("BlobStore", function () {
     expect(await codeOf(readAll(blobs, name))).to.equal("not_found");
   });
 
-  it("get() rejects before the last bytes where they are not those that were written", async () => {
+  it("get() rejects before the last bytes if the content is not what was written", async () => {
     const name = newName();
     await blobs.put(name, patternAt(0, 2 * BLOB_CHUNK_BYTES));
     const [chunk = ""] = (await subjectsOf(name)).filter((subject) => subject.endsWith(".0"));
@@ -155,7 +155,7 @@ describe("BlobStore", function () {
     expect(bytes).to.equal(BLOB_CHUNK_BYTES);
   });
 
-  it("putAll() stores few and many, large ones among them, and again", async () => {
+  it("putAll() stores few and many blobs, large ones among them, and again", async () => {
     for (const number of [1, SINGLE_PUTS_MAX, SINGLE_PUTS_MAX + 1, 1_200]) {
       const list = Array.from({ length: number }, (_, index) => ({
         name: newName(),
@@ -174,7 +174,7 @@ describe("BlobStore", function () {
     await blobs.putAll([]);
   });
 
-  it("putAll() of many is one write", async () => {
+  it("putAll() of many blobs is one write", async () => {
     const list = Array.from({ length: 100 }, () => ({ name: newName(), content: patternAt(0, 9) }));
     const before = await lastSequence();
     const other = { name: newName(), content: patternAt(0, 1) };
@@ -184,7 +184,7 @@ describe("BlobStore", function () {
     expect(Math.max(...sequences) - Math.min(...sequences)).to.equal(99);
   });
 
-  it("remove() takes one name, removeAll() all beneath it; both may be repeated", async () => {
+  it("remove() removes one name, removeAll() all below it; both may be repeated", async () => {
     const names = [
       "crawl.job1",
       "crawl.job1.1",
@@ -211,7 +211,7 @@ describe("BlobStore", function () {
     expect((await readAll(blobs, "crawl.job1.1")).length).to.equal(5);
   });
 
-  it("names are tokens of a known family, up to their bound", async () => {
+  it("names are tokens of a known family, up to their limit", async () => {
     const longest = `crawl.${"a".repeat(BLOB_NAME_CHARS_MAX - 6)}`;
     await blobs.put(longest, patternAt(0, 1));
     for (const name of [
@@ -238,7 +238,7 @@ describe("BlobStore", function () {
     expect(() => blobSubjects("crawl")).to.throw();
   });
 
-  it("a blob with a time to live is gone after it", async () => {
+  it("a blob with a time to live is gone afterwards", async () => {
     const name = newName();
     await blobs.put(name, patternAt(0, BLOB_CHUNK_BYTES + 1), { ttlS: 4 });
     await blobs.putAll([{ name: `${name}.b`, content: patternAt(0, 1), ttlS: 4 }]);
@@ -251,7 +251,7 @@ describe("BlobStore", function () {
     await until("nothing is left", async () => (await left()) === 0);
   });
 
-  it("a full store refuses, and keeps what it has", async () => {
+  it("a full store refuses more, and keeps what it has", async () => {
     const { streams } = world.bus.jetstream;
     const kept = newName();
     await blobs.put(kept, patternAt(0, MB));
@@ -273,7 +273,7 @@ describe("BlobStore", function () {
     }
   });
 
-  it("both ways stop when the signal says so, with its reason", async () => {
+  it("put() and get() stop when the signal aborts, with its reason", async () => {
     const [name, reason] = [newName(), new Error("enough")];
     const controller = new AbortController();
     const { signal } = controller;
@@ -287,7 +287,7 @@ describe("BlobStore", function () {
     for await (const _ of blobs.get(name)) break;
   });
 
-  it("a server that is killed while blobs are written and read loses none and mixes none", async () => {
+  it("a server that is killed during writes and reads loses no blob and mixes none", async () => {
     const { nats } = world;
     if (!nats) throw new Error("no server");
     const names = Array.from({ length: 6 }, newName);
@@ -305,7 +305,7 @@ describe("BlobStore", function () {
     }
   });
 
-  it("200 MB go in and out in the memory of a few chunks", async () => {
+  it("200 MB are written and read in the memory of a few chunks", async () => {
     const [name, bytes] = [newName(), 200 * MB];
     const memory = new MemoryWatch();
     const written = createHash("sha256");
@@ -330,7 +330,7 @@ describe("BlobStore", function () {
     await blobs.remove(name);
   });
 
-  it("a blob that was put is found at once by every reader, whichever replica answers it", async () => {
+  it("every reader finds a new blob at once, whichever replica answers", async () => {
     await using cluster = await startCluster(3);
     const [one, other] = cluster.servers;
     await using writing = await startWorld({ url: one?.url ?? "", replicas: 3 });
@@ -360,7 +360,7 @@ describe("BlobStore", function () {
   const sequenceOf = async (name: string) =>
     (await world.bus.readLast(STREAMS.crawl, blobSubjects(name).head))?.seq ?? 0;
 
-  it("put() tells whether it was there, isWhole() and names() what is, to the piece", async () => {
+  it("put() says whether the blob existed; isWhole() and names() check every piece", async () => {
     for (const bytes of [10, 3 * BLOB_CHUNK_BYTES]) {
       const name = newName();
       const content = patternAt(0, bytes);
@@ -372,7 +372,7 @@ describe("BlobStore", function () {
     }
   });
 
-  it("isWhole() is false, and names() has it, where a piece is missing", async () => {
+  it("isWhole() is false, and names() lists the blob, if a piece is missing", async () => {
     const name = newName();
     await blobs.put(name, patternAt(0, 3 * BLOB_CHUNK_BYTES));
     const last = await blobs.lastSequence(name);
@@ -381,7 +381,7 @@ describe("BlobStore", function () {
     expect((await blobs.names("crawl")).has(name)).to.equal(true);
   });
 
-  it("removeUpTo() removes what was seen, and nothing that was stored anew since", async () => {
+  it("removeUpTo() removes what was seen, and nothing that was stored again since", async () => {
     const name = newName();
     await blobs.put(name, patternAt(0, 10));
     const seen = (await blobs.lastSequence(name)) ?? 0;

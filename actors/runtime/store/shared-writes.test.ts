@@ -9,7 +9,7 @@ import { LogTaken, SubjectLog } from "./subject-log.ts";
 describe("SharedWrites", function () {
   this.timeout(90_000);
 
-  it("store what comes at once together, tell each its sequence, and refuse only what is fenced out", async () => {
+  it("store simultaneous writes together, return each sequence, and refuse only fenced writes", async () => {
     await using world = await startWorld();
     const writes = new SharedWrites(world.bus, systemClock);
     const subject = (number: number) => agentLogSubject(`w.${number}`);
@@ -43,7 +43,7 @@ describe("SubjectLog", function () {
   this.timeout(90_000);
   const text = (payload: string) => ({ payload: Buffer.from(payload), headers: { N: payload } });
 
-  it("takes over whole, shuts out who had it, and goes on after a rollup", async () => {
+  it("takes over everything, shuts out the former owner, and goes on after a rollup", async () => {
     await using world = await startWorld();
     const writes = new SharedWrites(world.bus, systemClock);
     const at = { stream: STREAMS.agents, subject: agentLogSubject("log"), writes };

@@ -35,12 +35,12 @@ describe("stored-lines", function () {
   const texts = async (wanted: { after?: number; count: number; waitMs?: number }) =>
     (await lines.read(subject, { waitMs: 0, signal, ...wanted })).map(({ text }) => text);
 
-  it("read() has nothing of a subject without lines", async () => {
+  it("read() returns nothing for a subject without lines", async () => {
     expect(await texts({ count: 10 })).to.deep.equal([]);
     expect(await texts({ after: 0, count: 10 })).to.deep.equal([]);
   });
 
-  it("read() has the newest, or those behind one, of more than one batch and of no other subject", async () => {
+  it("read() returns the newest lines, or those after one, across batches and of no other subject", async () => {
     await print(1, 1_100);
     await print(1, 5, appLogSubject("a.others"));
     expect(await texts({ count: 2 })).to.deep.equal(["line 1099", "line 1100"]);
@@ -51,7 +51,7 @@ describe("stored-lines", function () {
     expect([rest[0], rest.at(-1), rest.length]).to.deep.equal(["line 601", "line 1100", 500]);
   });
 
-  it("read() waits for the next, until it comes, the time is over or its reader leaves", async () => {
+  it("read() waits for the next line until it comes, the time is over or its reader leaves", async () => {
     const [last] = await lines.read(subject, { count: 1, waitMs: 0, signal });
     const after = last?.sequence ?? 0;
     const waiting = texts({ after, count: 10, waitMs: 20_000 });

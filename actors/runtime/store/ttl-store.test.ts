@@ -18,7 +18,7 @@ describe("TtlStore", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  it("get() has the newest value of a key, whatever characters that has, and of no other", async () => {
+  it("get() returns the newest value of a key with any characters, and of no other key", async () => {
     expect(await pages.get("a")).to.equal(undefined);
     for (const key of ["a", "a.b", "https://example.com/?a=b c*>é", ".", "A".repeat(200)]) {
       expect(await pages.put(key, { html: "old" }, 60)).to.equal(true);
@@ -28,7 +28,7 @@ describe("TtlStore", function () {
     expect(await new TtlStore(world.bus, "other", Page).get("a")).to.equal(undefined);
   });
 
-  it("a value is gone after its time, and leaves nothing", async () => {
+  it("a value is gone after its time, without a trace", async () => {
     await pages.put("short", { html: "x" }, 4);
     expect(await pages.get("short")).to.deep.equal({ html: "x" });
     await until("it is gone", async () => (await pages.get("short")) === undefined);
@@ -38,7 +38,7 @@ describe("TtlStore", function () {
     );
   });
 
-  it("put() takes a value of one message, and says of a larger one that it does not", async () => {
+  it("put() stores a value that fits one message, and says that it does not store a larger one", async () => {
     const filling = MESSAGE_BYTES_MAX - JSON.stringify({ html: "" }).length;
     expect(await pages.put("large", { html: "x".repeat(filling) }, 60)).to.equal(true);
     expect((await pages.get("large"))?.html).to.have.length(filling);
@@ -46,7 +46,7 @@ describe("TtlStore", function () {
     expect(await pages.get("larger")).to.equal(undefined);
   });
 
-  it("get() has nothing of what an older schema wrote", async () => {
+  it("get() returns nothing of an older schema", async () => {
     await new TtlStore(world.bus, "page", z.object({ text: z.string() })).put(
       "b",
       { text: "" },
@@ -55,7 +55,7 @@ describe("TtlStore", function () {
     expect(await pages.get("b")).to.equal(undefined);
   });
 
-  it("a full store forgets the oldest", async () => {
+  it("a full store forgets the oldest value", async () => {
     const { streams } = world.bus.jetstream;
     const { config } = await streams.info(STREAMS.cache);
     await streams.update(STREAMS.cache, { max_bytes: 1_000_000 });
@@ -68,7 +68,7 @@ describe("TtlStore", function () {
     await streams.update(STREAMS.cache, { max_bytes: config.max_bytes });
   });
 
-  it("without a bus there is nothing, and no fault; after it is back there is something again", async () => {
+  it("without a bus values are missing, without an error; they are there again when it is back", async () => {
     await pages.put("c", { html: "x" }, 60);
     await world.nats?.kill();
     expect(await pages.get("c")).to.equal(undefined);

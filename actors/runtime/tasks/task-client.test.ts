@@ -50,7 +50,7 @@ describe("BusActorClient.run()", function () {
     return text;
   }
 
-  it("puts bytes in order that come out of it, and takes each once", async () => {
+  it("puts bytes that arrive out of order into order, and takes each once", async () => {
     const running = run();
     const { say } = (await pull())("one");
     await say("started");
@@ -66,7 +66,7 @@ describe("BusActorClient.run()", function () {
     expect(await text).to.equal("abcd");
   });
 
-  it("does not hear a worker that was taken for dead", async () => {
+  it("ignores a worker that counts as dead", async () => {
     const running = run();
     const speaker = await pull();
     const [dead, living] = [speaker("dead"), speaker("living")];
@@ -81,7 +81,7 @@ describe("BusActorClient.run()", function () {
     expect(await read(done.chunks)).to.equal("");
   });
 
-  it("refuses when its worker dies while it answers, rather than mix two answers", async () => {
+  it("refuses when its worker dies during the answer, so that two answers never mix", async () => {
     const running = run();
     const speaker = await pull();
     await speaker("first").say("started");

@@ -78,7 +78,7 @@ describe("TaskLease", function () {
   });
 
   for (const how of ["stall", "cut"] as const) {
-    it(`lapses where the way to the bus is ${how}, before the task can be another's, and stays so`, async () => {
+    it(`lapses if the way to the bus is ${how}, before another worker can have the task, and stays lapsed`, async () => {
       const lease = open();
       await beat();
       await answered();
@@ -98,7 +98,7 @@ describe("TaskLease", function () {
     });
   }
 
-  it("isSure() goes by the clock, whatever timers have not come to", () => {
+  it("isSure() follows the clock, even if timers are late", () => {
     expect(open(clock.monotonic() - TASK_SURE_MS + 500).isSure()).to.equal(true);
     const lease = open(clock.monotonic() - TASK_SURE_MS - 1);
     expect(lease.isSure()).to.equal(false);

@@ -66,12 +66,12 @@ describe("TaskPuller", function () {
     expect(await textsTaken()).to.deep.equal(["a"]);
   });
 
-  it("take() asks once for all that are idle, for LANE_PULL_TASKS_MAX at most", async () => {
+  it("take() asks once for all idle slots, for LANE_PULL_TASKS_MAX tasks at most", async () => {
     take(20 * MANY);
     expect(await wereAsked(2)).to.deep.equal([LANE_PULL_TASKS_MAX, LANE_PULL_TASKS_MAX]);
   });
 
-  it("take() hands tasks out in order, and asks less often than they come", async () => {
+  it("take() hands out tasks in order, and asks less often than they arrive", async () => {
     const texts = Array.from({ length: 3 * MANY }, (_, index) => `task ${index}`);
     take(texts.length);
     for (const text of texts) await queue(text);
@@ -79,7 +79,7 @@ describe("TaskPuller", function () {
     expect(asked.length).to.be.below(texts.length);
   });
 
-  it("take() asks anew when nothing came within TASK_PULL_MS", async () => {
+  it("take() asks again when nothing came within TASK_PULL_MS", async () => {
     const startedAt = performance.now();
     take(1);
     await wereAsked(2);
@@ -88,7 +88,7 @@ describe("TaskPuller", function () {
     expect(await textsTaken()).to.deep.equal(["late"]);
   });
 
-  it("take() hands out what was asked for before it stopped, and nothing after it", async () => {
+  it("take() hands out tasks of requests before the stop, and none after it", async () => {
     take(1);
     await wereAsked(1);
     stopping.abort();

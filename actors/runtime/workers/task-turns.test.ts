@@ -20,7 +20,7 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a", "b", "c"])).to.deep.equal(["a", "b", "c", "a", "b", "c"]);
   });
 
-  it("begin() gives keys the same time, however long their tasks are", () => {
+  it("begin() gives each key the same time, however long its tasks are", () => {
     const turns = new TaskTurns({ places: 1, computing: 1, perKey: 1, reserved: 0 });
     const used = { short: 0, long: 0 };
     for (let task = 0; task < 1_000; task++) {
@@ -36,7 +36,7 @@ describe("TaskTurns", () => {
     expect(Math.abs(used.long - used.short)).to.be.at.most(30_000 + TURN_QUANTUM_MS);
   });
 
-  it("begin() stops at the bound of a key, and of keys that compute", () => {
+  it("begin() stops at the limit of a key, and of keys that compute", () => {
     const turns = new TaskTurns(LIMITS);
     expect(fill(turns, ["a"])).to.deep.equal(["a", "a", "a"]);
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b"]);
@@ -45,7 +45,7 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
   });
 
-  it("begin() keeps the reserve for keys that have nothing running, up to the last place", () => {
+  it("begin() keeps the reserve for keys without a running task, up to the last place", () => {
     const turns = new TaskTurns(LIMITS);
     for (const key of fill(turns, ["a"])) turns.setWaiting(key, true);
     for (const key of fill(turns, ["b"])) turns.setWaiting(key, true);
@@ -53,7 +53,7 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a", "b", "c", "d", "e"])).to.deep.equal(["c", "d"]);
   });
 
-  it("begin() serves a new key at once, though others compute without end", () => {
+  it("begin() serves a new key at once, although others compute without end", () => {
     const turns = new TaskTurns(LIMITS);
     expect(fill(turns, ["a", "b"])).to.have.lengthOf(LIMITS.computing);
     expect(fill(turns, ["a", "b", "c"])).to.deep.equal(["c"]);

@@ -57,7 +57,7 @@ describe("TurnPuller", function () {
   };
   const runningOf = (key: string) => running.filter((task) => task.key === key).length;
 
-  it("runs a key's task at once behind a full queue of another's that hang", async () => {
+  it("runs a key's task at once although another key has a full queue of hanging tasks", async () => {
     await work();
     sayMany("a", "hang", LANE_TASKS_MAX);
     await until("the first hang", () => runningOf("a") === LIMITS.perKey);
@@ -71,7 +71,7 @@ describe("TurnPuller", function () {
     expect(runningOf("a")).to.equal(LIMITS.perKey);
   });
 
-  it("refuses one task more than a key may have, says how long its queue takes, and takes those of others", async () => {
+  it("refuses one task more than a key may have, says how long its queue takes, and accepts tasks of others", async () => {
     await work();
     await say("a", "first");
     sayMany("a", "hang", LANE_TASKS_MAX);
@@ -114,7 +114,7 @@ describe("TurnPuller", function () {
     expect(told).to.be.within(Math.floor(queuedMs) - 1, Math.ceil(performance.now() - askedAt));
   });
 
-  it("finds tasks that it was not notified of, and tries failed ones again", async () => {
+  it("finds tasks without a notification, and retries failed ones", async () => {
     const said = sayMany("a", "fail", 1);
     await until("it is queued", async () => (await world.count(STREAMS.tasks)) === 1);
     await work();
@@ -122,7 +122,7 @@ describe("TurnPuller", function () {
     expect(begun).to.deep.equal(Array(TASK_TRIES_MAX).fill("a fail"));
   });
 
-  it("serves what a client of an earlier version queues without a key", async () => {
+  it("serves tasks that a client of an earlier version queues without a key", async () => {
     await work();
     const payload = encodeTask({
       id: "old",
@@ -135,7 +135,7 @@ describe("TurnPuller", function () {
     await until("it has begun", () => begun.includes("a old"));
   });
 
-  it("serves keys that are no tokens of subjects, each from its own queue", async () => {
+  it("serves keys that are no subject tokens, each from its own queue", async () => {
     await work();
     const keys = ["a.b", "ü", " ", "*", ">", "a..b", "k".repeat(100)];
     const texts = await Promise.all(keys.map(async (key) => (await say(key, key)).reply.text));

@@ -108,7 +108,7 @@ describe("WorkerHost", function () {
         if (inOneProcess) client = neighbour;
       });
 
-      it("runs a task that is waited for, with its bytes or without", async () => {
+      it("runs a task for a waiting caller, with or without bytes", async () => {
         await work();
         for (const bytes of [0, 1, 1_000, 3 * MIB + 1]) {
           const run = await say("a", { bytes, pieceBytes: 300_001 });
@@ -131,7 +131,7 @@ describe("WorkerHost", function () {
         await size(big);
       });
 
-      it("keeps a slow reader's bytes back, and brings them all in order", async () => {
+      it("holds bytes back for a slow reader, and delivers them all in order", async () => {
         let made = 0;
         await work({
           made: (bytes) => {
@@ -153,7 +153,7 @@ describe("WorkerHost", function () {
         expect(seen).to.equal(bytes);
       });
 
-      it("ends a task whose reader leaves in the middle of its bytes", async () => {
+      it("ends a task whose reader leaves in the middle of the answer", async () => {
         await work({ slots: { fast: 1 } });
         const run = await say("left", { bytes: 30 * MIB });
         for await (const chunk of run.chunks) if (chunk.length > 0) break;
@@ -161,7 +161,7 @@ describe("WorkerHost", function () {
         await size(await say("next"));
       });
 
-      it("goes on when nats-server is restarted in the middle of a reply's bytes", async () => {
+      it("goes on when nats-server is restarted in the middle of an answer", async () => {
         await work();
         const bytes = 30 * MIB;
         const run = await say("interrupted", { bytes });
@@ -180,7 +180,7 @@ describe("WorkerHost", function () {
     });
   }
 
-  it("gives each lane its slots, and no lane waits behind another", async () => {
+  it("gives each lane its own slots, so that no lane waits for another", async () => {
     let running = 0;
     let most = 0;
     const gate = Promise.withResolvers<void>();
@@ -203,7 +203,7 @@ describe("WorkerHost", function () {
     expect(most).to.equal(2);
   });
 
-  it("keeps a task that takes longer than a worker may be silent", async () => {
+  it("keeps a task that runs longer than a worker may be silent", async () => {
     const attempts: number[] = [];
     await work({
       async before(_, { attempt }) {
@@ -216,7 +216,7 @@ describe("WorkerHost", function () {
     expect(attempts).to.deep.equal([1]);
   });
 
-  it("tells the asking actor once of what is done, refused, or given up after TASK_TRIES_MAX", async () => {
+  it("reports once to the asking actor that a task is done, refused, or given up after TASK_TRIES_MAX", async () => {
     const attempts = new Map<string, number>();
     await work({
       slots: { slow: 3 },
@@ -235,7 +235,7 @@ describe("WorkerHost", function () {
     expect(attempts.get("no")).to.equal(1);
   });
 
-  it("shows operators a task that failed at every try, once for a kind and key, and runs it again for them", async () => {
+  it("shows operators a task that failed at every try, once for each kind and key, and runs it again on demand", async () => {
     const attempts = new Map<string, number>();
     await work({
       slots: { slow: 1 },
@@ -261,7 +261,7 @@ describe("WorkerHost", function () {
     expect(again?.sequence).to.be.greaterThan(letter.sequence);
   });
 
-  it("ends a task where it still runs when it was given to another worker", async () => {
+  it("ends a task at its first worker when another worker has it", async () => {
     const reasons: unknown[] = [];
     const attempts: number[] = [];
     const orders: EchoOrders = {
@@ -301,7 +301,7 @@ describe("WorkerHost", function () {
     await first.stop(0);
   });
 
-  it("ends a task after TASK_RUN_MS_MAX and not before, and goes on though it does not heed that", async () => {
+  it("ends a task after TASK_RUN_MS_MAX and not before, and goes on although the task ignores that", async () => {
     const clock = new SkippingClock();
     const counts = new ServiceCounts(new Map());
     const deaf = Promise.withResolvers<void>();
@@ -331,7 +331,7 @@ describe("WorkerHost", function () {
     deaf.resolve();
   });
 
-  it("gives a task as long as its worker says", async () => {
+  it("gives a task the time that its worker sets", async () => {
     const clock = new SkippingClock();
     const heard = Promise.withResolvers<AbortSignal>();
     const ended = Promise.withResolvers<void>();
@@ -359,7 +359,7 @@ describe("WorkerHost", function () {
     await logged("long", 1);
   });
 
-  it("sends a task's messages once though it is delivered twice", async () => {
+  it("sends a task's messages once although the task is delivered twice", async () => {
     await work();
     const task = { id: "same", from: "test", key: "doubled", message: "tell" };
     const payload = JSON.stringify({ ...task, input: { text: "once", failing: 0 } });
@@ -372,7 +372,7 @@ describe("WorkerHost", function () {
     expect(await logged("doubled", 2)).to.deep.equal(["once", "after"]);
   });
 
-  it("sends before its end what is durable then, and once though a later try sends it again", async () => {
+  it("sends durable results before the task ends, and once although a later try repeats them", async () => {
     const early = (text: string) => envelope(probe, "early", "note", { text });
     await work({
       async before(_, { attempt, send }) {
@@ -388,7 +388,7 @@ describe("WorkerHost", function () {
     expect(await logged("early", 5)).to.deep.equal(["a", "b", "a", "named 1", "c"]);
   });
 
-  it("tells by call, and by mail where a call does not do", async () => {
+  it("reports by call, and by mail if the call fails", async () => {
     const address = addressOf(probe.kind, "told");
     const mail = world.bus.connection.subscribe(mailSubject(shardOf(address), address));
     const dead = world.bus.connection.subscribe("dead.>");
@@ -409,7 +409,7 @@ describe("WorkerHost", function () {
     for (const one of [mail, dead]) one.unsubscribe();
   });
 
-  it("asks actors: a refusal is the task's, one that does not answer is asked at the next try", async () => {
+  it("asks actors: a refusal ends the task, an unanswered call is repeated at the next try", async () => {
     let tries = 0;
     await work({
       async before(text, { attempt, call }) {
@@ -429,7 +429,7 @@ describe("WorkerHost", function () {
     expect(log).to.deep.equal(["well", "late"]);
   });
 
-  it("gives up a task that so many workers died of", async () => {
+  it("gives up a task under which TASK_TRIES_MAX workers died", async () => {
     // A worker that dies neither acknowledges nor refuses: as many pulls without an answer.
     await ask("deadly", ["poison"]);
     await until("it waits", async () => (await world.count(STREAMS.tasks)) === 1);
@@ -444,7 +444,7 @@ describe("WorkerHost", function () {
     expect(await logged("deadly", 1)).to.deep.equal(["poison: internal_error"]);
   });
 
-  it("drops a task that cannot be read, and one no worker knows is refused to its asker", async () => {
+  it("drops an unreadable task, and refuses a task that no worker knows", async () => {
     await work();
     await world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), "{");
     const unknown = {
@@ -467,7 +467,7 @@ describe("WorkerHost", function () {
     expect(invalid.details.faults?.map(({ pointer }) => pointer)).to.deep.equal(["/bytes"]);
   });
 
-  it("takes a task back that has not started, and ends one that runs", async () => {
+  it("withdraws a task that has not started, and ends a running one", async () => {
     const started = Promise.withResolvers<AbortSignal>();
     const waiting = new AbortController();
     await work({ slots: {} });
@@ -495,7 +495,7 @@ describe("WorkerHost", function () {
     expect((await before).code).to.equal("cancelled");
   });
 
-  it("refuses at the deadline: unavailable where nobody started, else deadline_exceeded", async () => {
+  it("refuses at the deadline: unavailable if no worker started, else deadline_exceeded", async () => {
     await work({ slots: {} });
     const idle = await refusalOf(say("idle", {}, { deadlineMs: 200 }));
     expect(idle).to.include({ code: "unavailable" });
@@ -539,7 +539,7 @@ describe("WorkerHost", function () {
     expect(texts).to.deep.equal([]);
   });
 
-  it("refuses one more than LANE_TASKS_MAX at once; the other lane and other actors go on", async () => {
+  it("refuses one more than LANE_TASKS_MAX at once, while other lanes and actors go on", async () => {
     await work({ slots: {} });
     const jetstream = world.bus.jetstream.jetstream();
     const task = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
@@ -568,7 +568,7 @@ describe("WorkerHost", function () {
     await logged("filler", LANE_TASKS_MAX);
   });
 
-  it("hands over what it cannot finish when it stops, at once, and that is no try", async () => {
+  it("hands over unfinished tasks at once when it stops, without counting a try", async () => {
     const attempts: number[] = [];
     let runs = TASK_TRIES_MAX + 2;
     const started = new EventEmitter();
@@ -596,7 +596,7 @@ describe("WorkerHost", function () {
     expect(attempts).to.deep.equal(Array(TASK_TRIES_MAX + 2).fill(1));
   });
 
-  it("stops in time though a task does not heed its signal, and hands it over", async () => {
+  it("stops in time although a task ignores its signal, and hands it over", async () => {
     const attempts: number[] = [];
     const deaf = Promise.withResolvers<void>();
     const first = Promise.withResolvers<void>();
