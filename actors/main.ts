@@ -290,7 +290,7 @@ export async function startBrowserWorkers(
   };
 }
 
-/** A schema for messages that are not known. */
+/** Returns the lane of a task's message; `*` for a message that the kind does not know. */
 const laneOf = (kind: string, message: string) =>
   TASKS.find((task) => task.kind === kind)?.messages[message]?.lane ?? "*";
 

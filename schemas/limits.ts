@@ -1,4 +1,4 @@
-/** Every bound that was chosen, with what it bridges. */
+/** Limits that several folders share, each with its reason. Those of an area are in `schemas/<area>/`, those of one file in that file. */
 
 // --- Placement ---
 
@@ -266,7 +266,7 @@ export const BUS_CONNECT_MS = 5_000;
 export const BUS_REQUEST_MS = 5_000;
 /** How long one question to JetStream waits before it is asked again: an election may have swallowed it. */
 export const JETSTREAM_ANSWER_MS = 2_000;
-/** Likewise of leases and epochs, and of an actor's rows while it is loaded. */
+/** Leases and epochs that the client library reads ahead of the handlers. */
 export const PLACEMENT_PREFETCH = 500;
 /** Pause before a reader that failed starts again. */
 export const READER_RETRY_MS = 250;

@@ -7,6 +7,7 @@ import { routeTable } from "../app.ts";
 import { refusalsOf } from "../http/route.ts";
 import { type TestGateway, testGateway, testParts } from "../testing/test-gateway.ts";
 import { openApiDocument } from "./openapi.ts";
+import { TAG_DESCRIPTIONS } from "./route-tags.ts";
 
 interface Document {
   openapi: string;
@@ -72,6 +73,7 @@ describe("openapi", () => {
     );
     const documented = operations.map(({ method, path }) => `${method} ${path}`);
     expect(documented).to.have.members(declared);
+    expect(Object.keys(TAG_DESCRIPTIONS)).to.include.members(routes.map(({ tag }) => tag));
     const ids = operations.map(({ operation }) => operation.operationId);
     expect(new Set(ids).size).to.equal(ids.length);
   });
@@ -298,7 +300,7 @@ describe("routes of docs", () => {
     const made = new Map([["account_id", gateway.accountId]]);
     for (const { path, method, operation } of bodies) {
       const json = operation.requestBody?.content["application/json"]?.example;
-      expect(json, path).to.be.an("object");
+      expect(json, `${path}: its body needs .meta({ example })`).to.be.an("object");
       const filled = `/v4${path.replaceAll(/\{(\w+)\}/g, (_, name) => made.get(name) ?? name)}`;
       const answer = await gateway.ask(filled, { method: method.toUpperCase(), json });
       expect(answer.status, answer.text).to.equal(200);
@@ -316,7 +318,7 @@ describe("routes of docs", () => {
     for (const { path, method, operation } of bodies) {
       const filled = path
         .replace("{account_id}", gateway.accountId)
-        .replaceAll(/\{\w+_id\}/g, "0".repeat(32));
+        .replaceAll(/\{\w+\}/g, "0".repeat(32));
       const example = operation.requestBody?.content["application/json"]?.example as object;
       const answer = await gateway.ask(`/v4${filled}`, {
         method: method.toUpperCase(),

@@ -1,7 +1,6 @@
 /**
- * The contract of what holds back who guesses the password of one e-mail address, whether or not it is anybody's. The
- * key is
- * the address.
+ * The contract of the guard against guessing of passwords. The key is an e-mail address, whether or not somebody has
+ * signed up with it.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -13,18 +12,17 @@ export const loginGuard = defineContract({
   kind: "login-guard",
   messages: {
     /**
-     * Counts a try before its password is looked at, or says how long this source must wait. What is known waits for
-     * its
-     * own tries alone; all others also for each other's, once there are many.
+     * Counts a try before its password is checked, or says how long this source must wait. A known browser or session
+     * waits only for its own tries. All other sources also wait for each other's tries, once there are many.
      */
     take: {
       input: Source.extend({ isKnown: z.boolean() }),
-      /** 0: it is counted. */
+      /** 0: the try is counted and may go on. */
       reply: z.object({ waitMs: z.int().min(0) }),
     },
-    /** The password was right: what this source has tried is forgotten. */
+    /** The password was right: the tries of this source are forgotten. */
     passed: { input: Source, reply: z.object({}) },
-    /** Reminder. */
+    /** Reminder: removes tries that are too old to count. */
     forget: { input: z.object({}) },
   },
 });

@@ -1,4 +1,4 @@
-/** The contract of an account's request counter. The key is the account's id. */
+/** The contract of a counter of requests. The key is an account's id, or an act with its source: `login-from <address>`. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 

@@ -54,7 +54,7 @@ export const loginGuardActor = defineActor(loginGuard, {
             : { tries: strangers.tries + Number(isCounted), lastAt: now },
         },
         reply: { waitMs },
-        // Where there is something, it comes back by itself.
+        // A guard with tries has this reminder already, and it sets itself again.
         ...(state.sources.length === 0 && { remind: { forget: now + GUESSES_KEPT_MS } }),
       };
     },

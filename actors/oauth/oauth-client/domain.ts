@@ -24,7 +24,7 @@ export interface DomainStep {
 
 export const textOf = (code: string) => VERIFICATION_PREFIX + code;
 
-/** A domain is looked at from now on; of the same as before, what was known stays for people to see. */
+/** Begins lookups of a domain. If it is the same domain as before, people still see the last answer. */
 export function startVerification(
   host: string,
   pace: Domain["pace"],
@@ -54,7 +54,7 @@ export function startVerification(
   };
 }
 
-/** A lookup under this number is to be made now; or none any more, and that was all. */
+/** Starts the lookup with this number, or fails the verification whose time is over. */
 export function checkDue(
   domain: Domain,
   { check, now }: { check: number; now: number },
