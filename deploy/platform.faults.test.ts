@@ -13,8 +13,7 @@ import { standStill } from "../scripts/testing/stand-still.ts";
 const TAKEOVER_MS_MAX = 5_000;
 /**
  * Asking all actors once shows how fast the machine is at this moment. A takeover asks the bus for as much several
- * times
- * in a row, so it may be late by as many times that duration.
+ * times in a row, so it may be late by as many times that duration.
  */
 const ASKED_TIMES = 10;
 const FAILURES_SHOWN = 5;

@@ -11,8 +11,7 @@ export interface DataLock extends Disposable {
 
 /**
  * Takes the lock, or throws an error that names the holder. SQLite is Node's only way to a lock of the operating
- * system:
- * the kernel releases it when the process ends, however it ends.
+ * system: the kernel releases it when the process ends, however it ends.
  */
 export function lockDataDir(dataDir: string): DataLock {
   const pidFile = join(dataDir, "trunkline.pid");

@@ -50,8 +50,7 @@ export function importsPointOneWay({ path, text }: SourceFile): string[] {
 
 /**
  * Names each circle of files that import each other, and each circle of rooms in `actors/`; imports of types count.
- * Code in a
- * circle can only be understood as a whole.
+ * Code in a circle can only be understood as a whole.
  */
 export function importsHaveNoCircle(sources: readonly SourceFile[]): string[] {
   const files = sources.filter(({ path }) => !isTest(path));

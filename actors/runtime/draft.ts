@@ -9,8 +9,7 @@ export type OpenState<S> = {
 
 /**
  * `S` is the state, `R` a row, and `N` the names of reminders. A kind extends this class with getters and steps of
- * its own.
- * A draft that changed nothing yields the state object that it was given, so the runtime commits nothing.
+ * its own. A draft that changed nothing yields the state object that it was given, so the runtime commits nothing.
  */
 export class Draft<S extends object, R = never, N extends string = never> {
   readonly context: HandlerContext<R>;

@@ -8,8 +8,7 @@ export type Piece = Uint8Array | { bytes: number; read(): AsyncIterable<Uint8Arr
 
 /**
  * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes
- * and
- * `countMax` pieces in all. Reads larger pieces when their turn comes. Stops reading when the consumer stops.
+ * and `countMax` pieces in all. Reads larger pieces when their turn comes. Stops reading when the consumer stops.
  */
 export async function* readAhead(
   pieces: AsyncIterator<Piece, void, undefined>,

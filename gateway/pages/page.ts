@@ -8,8 +8,7 @@ export interface Page {
   body: Html;
   /**
    * The form may redirect to a client. Browsers apply `form-action` to every redirect after a form, also on the
-   * client's
-   * site, whose targets are unknown. So the page has no `form-action`.
+   * client's site, whose targets are unknown. So the page has no `form-action`.
    */
   leadsOut?: boolean;
   /** An image from elsewhere. */

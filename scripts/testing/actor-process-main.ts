@@ -1,8 +1,7 @@
 /**
  * A process that hosts the test kinds, for tests that kill it: `node actor-process-main.ts <url> <name> <buckets>
- * [hold]`.
- * With `hold` it writes no checkpoints by time. Prints "ready" when every shard has an owner. SIGTERM hands its
- * shards over and ends it.
+ * [hold]`. With `hold` it writes no checkpoints by time. Prints "ready" when every shard has an owner. SIGTERM hands
+ * its shards over and ends it.
  */
 import { once } from "node:events";
 import pino from "pino";

@@ -1,8 +1,7 @@
 /**
  * A host of one app's process and nothing else, for tests that kill it: `node app-process-host-main.ts <folder>
- * <code>`, and
- * `bound` where the kernel is to end the process with it. Calls `go` of the class `Going`, and prints what comes of
- * all this.
+ * <code>`, and `bound` where the kernel is to end the process with it. Calls `go` of the class `Going`, and prints
+ * what comes of all this.
  */
 import { join } from "node:path";
 import { serialize } from "node:v8";

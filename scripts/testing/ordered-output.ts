@@ -1,7 +1,6 @@
 /**
  * Prints what several files write at the same time so that it stays readable: the output of one file appears as it
- * comes,
- * that of each other file in one piece when it has ended.
+ * comes, that of each other file in one piece when it has ended.
  */
 export class OrderedOutput {
   readonly #print: (text: string) => void;

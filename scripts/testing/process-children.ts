@@ -26,8 +26,7 @@ export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/pro
 
 /**
  * What tells this process from any that had its number, or will: numbers come again within minutes where many
- * processes start.
- * Undefined where there is none, or it has ended.
+ * processes start. Undefined where there is none, or it has ended.
  */
 export function processMark(pid: number): string | undefined {
   try {

@@ -258,8 +258,7 @@ describe("run-tests", function () {
 
     /**
      * Starts a nats-server, a folder for app processes in shared memory, and a process in a session of its own, which
-     * has
-     * dropped the run's mark.
+     * has dropped the run's mark.
      */
     const STARTS_ALL = `
       import { spawn } from "node:child_process";

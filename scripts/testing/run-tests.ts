@@ -119,8 +119,7 @@ function count(option: string, text: string): number {
 
 /**
  * Tests wait for something most of the time, so more files run at a time than there are processors. Fault tests
- * measure how
- * long a recovery takes, and leave each other more room.
+ * measure how long a recovery takes, and leave each other more room.
  */
 function defaultWorkers(suite: Suite): number {
   return availableParallelism() + (suite === "quick" ? 2 : 1);

@@ -1,7 +1,7 @@
 /**
  * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had
- * passed.
- * One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it is.
+ * passed. One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it
+ * is.
  */
 import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";

@@ -26,10 +26,9 @@ export function allTestFiles(): string[] {
 }
 
 /**
- * Without `wanted` selects every file of the suite. A word that is a file selects it, from either suite; a word that is
- * part of paths selects the suite's files with such a path; all others together are the name of a test. Returns no
- * files
- * where nothing matches.
+ * Without `wanted` selects every file of the suite. A word that is a file selects it, from either suite; a word that
+ * is part of paths selects the suite's files with such a path; all others together are the name of a test. Returns no
+ * files where nothing matches.
  */
 export function selectTests(suite: Suite, wanted: readonly string[]): Selection {
   const files = allTestFiles();

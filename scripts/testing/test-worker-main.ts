@@ -1,7 +1,6 @@
 /**
  * A process that runs test files one after another, each with a mocha of its own, so that Node and the modules are
- * loaded
- * once for many files. Started by test-worker.ts: takes a file to run as a message, answers with its outcome.
+ * loaded once for many files. Started by test-worker.ts: takes a file to run as a message, answers with its outcome.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import Mocha from "mocha";

@@ -61,8 +61,7 @@ export const turnTakerActor = defineActor(turnTaker, {
 
 /**
  * Makes requests as the site tells it to; `visited` hears when each one left, and the earliest moment that the site
- * can have
- * meant, by a clock that all workers share.
+ * can have meant, by a clock that all workers share.
  */
 export function turnWorker(
   client: ActorClient,

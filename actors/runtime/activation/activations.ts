@@ -233,8 +233,7 @@ export class Activations {
 
   /**
    * True when a delivery waits. It becomes a dead letter where the stored bytes cannot be read, but not while the bus
-   * is
-   * away.
+   * is away.
    */
   async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
     const { definition, address, key } = activation;
@@ -255,8 +254,7 @@ export class Activations {
 
   /**
    * Starts the next activation. It takes the waiting messages in order; deliveries after a pause, since the same
-   * failure
-   * may follow.
+   * failure may follow.
    */
   #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
     this.#forget(shard, ended);

@@ -32,8 +32,7 @@ export interface Change {
   waiting: WaitingAnswer[];
   /**
    * Answers to calls that came while the commit was under way. The state that they read is durable with it. But the
-   * commit
-   * may have been made before they came, and another host may own the shard since.
+   * commit may have been made before they came, and another host may own the shard since.
    */
   late: WaitingAnswer[];
   delivered: Delivery[];

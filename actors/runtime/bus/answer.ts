@@ -9,8 +9,7 @@ interface AnswerOptions {
 
 /**
  * `answer` maps the payload of a request to that of its reply. If it throws or rejects, the error is logged and no
- * reply
- * is sent. Returns a function that ends the answering.
+ * reply is sent. Returns a function that ends the answering.
  */
 export type AnswerOn = (
   subject: string,

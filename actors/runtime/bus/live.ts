@@ -14,10 +14,9 @@ export type LiveUpdate<T> = { value: T } | { missed: true };
 
 export interface LiveUpdates {
   /**
-   * Subscribes to a key until the signal aborts or the iteration ends. A reader that reads the actor's state after this
-   * has resolved misses no update in between, but may see again what that state shows. Keeps the latest
-   * LIVE_UPDATES_KEPT
-   * for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
+   * Subscribes to a key until the signal aborts or the iteration ends. A reader that reads the actor's state after
+   * this has resolved misses no update in between, but may see again what that state shows. Keeps the latest
+   * LIVE_UPDATES_KEPT for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
    */
   subscribe<M extends Messages, L extends z.ZodType>(
     contract: Contract<M, L>,

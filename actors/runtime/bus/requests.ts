@@ -1,7 +1,6 @@
 /**
  * Questions of one connection, each with one answer. The library's own (3.4.0) makes three promises, an error and its
- * stack of
- * each, of which a busy host has thousands a second.
+ * stack of each, of which a busy host has thousands a second.
  */
 import { randomBytes } from "node:crypto";
 import {

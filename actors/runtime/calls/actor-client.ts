@@ -35,8 +35,7 @@ export const CALL_TRY_MS = 1_500;
 export const CLIENT_CALLS_MAX = 16_384;
 /**
  * The first pause before a call is sent again to a shard that changes its owner. A call that was sent longer ago is
- * sent
- * again when a new owner opens the shard.
+ * sent again when a new owner opens the shard.
  */
 export const CALL_RETRY_MS = 5;
 /** How often a client looks for calls past their time: a hundredth of the default deadline. */
@@ -297,8 +296,7 @@ export class BusActorClient implements ActorClient {
 
   /**
    * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of
-   * the
-   * cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
+   * the cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
    */
   #resend(shard: number): void {
     const now = this.#clock.monotonic();

@@ -1,7 +1,7 @@
 /**
  * The replies that an actor keeps so that a call sent twice has its effect once. Each client numbers its calls and
- * says which
- * of them it still waits for. So every reply is kept while its call can come again, and no longer (RIFL, SOSP 2015).
+ * says which of them it still waits for. So every reply is kept while its call can come again, and no longer (RIFL,
+ * SOSP 2015).
  */
 import { z } from "zod";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
@@ -36,8 +36,7 @@ export class RememberedReplies {
   #bytes = 0;
   /**
    * Answers to calls without effect, in memory alone. A second copy of such a call, run long after the caller was
-   * answered,
-   * could have an effect: a host that stood still has both copies in its buffer.
+   * answered, could have an effect: a host that stood still has both copies in its buffer.
    */
   readonly #effectless = new Map<string, { settled: number; answers: Map<number, Effectless> }>();
 

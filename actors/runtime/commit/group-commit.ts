@@ -1,7 +1,6 @@
 /**
  * Commits the changes of all actors of a host in one bucket, one commit at a time. A commit is one message of the
- * journal
- * where that is possible, else one atomic batch in which the shard of each message fences it.
+ * journal where that is possible, else one atomic batch in which the shard of each message fences it.
  */
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -192,8 +191,7 @@ export class GroupCommit {
 
   /**
    * The actor's value; without a text where nothing is to be stored. Undefined where the state is too large or JSON
-   * cannot
-   * carry it. One message causes that, and it must not stop the others.
+   * cannot carry it. One message causes that, and it must not stop the others.
    */
   #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;
@@ -272,8 +270,7 @@ export class GroupCommit {
   /**
    * Returns false where the journal cannot hold this commit, or another host has just taken a shard: then nothing is
    * stored. Nothing may be awaited between the check for lost shards in `#commit` and the fence, so that both are of
-   * the
-   * same moment.
+   * the same moment.
    */
   async #writeToJournal(
     taken: readonly Taken[],
@@ -383,8 +380,7 @@ const isSingle = (
 
 /**
  * The messages of a batch that a change takes: rows and their mark, reminders, the value, its outbox, and the
- * outboxes its
- * mail came from.
+ * outboxes its mail came from.
  */
 function messagesOf(change: Readonly<Change>): number {
   const senders = new Set(directOf(change).map(({ from }) => from));

@@ -71,8 +71,7 @@ export class JournalReplay {
 
   /**
    * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so
-   * its
-   * content header speaks for all of them.
+   * its content header speaks for all of them.
    */
   async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
     const { stream } = this.#subjects;
@@ -92,8 +91,7 @@ export class JournalReplay {
 
   /**
    * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written.
-   * Callers
-   * share it.
+   * Callers share it.
    */
   #read(journal: string): Promise<ReadJournal> {
     const known = this.#readings.get(journal);

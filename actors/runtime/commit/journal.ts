@@ -1,8 +1,7 @@
 /**
  * The commits of a host in one bucket that are not written to their keys yet. Each commit is one message of the
- * journal,
- * whatever it changed. A checkpoint then writes the gathered changes in one batch. A host that takes a shard reads the
- * journals of its former owners (JournalReplay).
+ * journal, whatever it changed. A checkpoint then writes the gathered changes in one batch. A host that takes a shard
+ * reads the journals of its former owners (JournalReplay).
  */
 import { z } from "zod";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
@@ -79,8 +78,7 @@ export class Journal {
   readonly #owed = new Map<Shard, number>();
   /**
    * By number, for the commits that are needed and the one before them: the sequence, and the bytes of all commits up
-   * to
-   * it.
+   * to it.
    */
   readonly #commits: { sequence: number; bytesSoFar: number }[] = [];
   #next = 0;

@@ -35,8 +35,7 @@ export class RowNames {
 
 /**
  * Keys of a kind that begin with these tokens and have anything stored. May include keys that were removed within the
- * last
- * minute.
+ * last minute.
  */
 export async function keysBeneath(
   bus: Bus,

@@ -25,8 +25,7 @@ export type Transition<
   send?: readonly Envelope[];
   /**
    * Shown to subscribers of this key once the commit is durable. Some may miss it. Where it is larger than
-   * LIVE_BYTES_MAX,
-   * they learn that an update is missing.
+   * LIVE_BYTES_MAX, they learn that an update is missing.
    */
   live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
 } & (M extends { reply: infer P extends z.ZodType }

@@ -27,19 +27,16 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
 export interface HostedInstance<M extends Messages> {
   /**
    * Handles a message. Several may be under way, begun in the order of their arrival. Resolves with the reply, which
-   * the
-   * contract checks, when its effect is durable. Throws ActorError to refuse; any other error is a fault, and mail is
-   * tried again.
+   * the contract checks, when its effect is durable. Throws ActorError to refuse; any other error is a fault, and
+   * mail is tried again.
    */
   receive(message: HostedMessage<M>): Promise<unknown>;
   /** True while it must stay in memory without messages. */
   readonly isBusy: boolean;
   /**
    * False for the id of a message under way that may have had an effect which a repetition would have again. If this
-   * host
-   * gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent, all
-   * messages
-   * may be repeated.
+   * host gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent,
+   * all messages may be repeated.
    */
   mayRepeat?(id: string): boolean;
   /** Finishes its messages, or gives them up when the signal aborts. Then another host takes over. Never rejects. */
@@ -65,8 +62,7 @@ export interface HostedDefinition<M extends Messages> {
   open(key: string, context: HostedContext): Promise<HostedInstance<M>>;
   /**
    * Called for mail that the instance refused, or that failed too often: notifies those who wait for its outcome.
-   * Returns
-   * true where no dead letter is needed.
+   * Returns true where no dead letter is needed.
    */
   refused?(
     key: string,

@@ -12,8 +12,7 @@ export interface Clock {
   monotonic(): number;
   /**
    * Resolves after this many milliseconds, or at once when the signal aborts. Never rejects, and does not keep a
-   * process
-   * alive.
+   * process alive.
    */
   wait(ms: number, signal?: AbortSignal): Promise<void>;
 }

@@ -126,8 +126,7 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 
 /**
  * Sends the message once more, as mail or as a task, and then removes the letter. If it is cut off in between and
- * repeated,
- * it sends nothing twice for two minutes, as long as the stream knows message ids.
+ * repeated, it sends nothing twice for two minutes, as long as the stream knows message ids.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
   const { address, message, input, sequence, task } = letter;

@@ -49,10 +49,8 @@ interface Left {
 
 /**
  * Delivers the shard's mail until the shard closes. Mail that is done is removed from the stream, up to the first
- * that is
- * not: so the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail does not
- * get done
- * holds up no other: past MAIL_OF_KEY_MAX the reader passes its mail by, and reads that by itself.
+ * that is not: so the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail
+ * does not get done holds up no other: past MAIL_OF_KEY_MAX the reader passes its mail by, and reads that by itself.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, clock, logger } = parts;

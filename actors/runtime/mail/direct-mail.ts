@@ -1,9 +1,7 @@
 /**
  * Mail between actors of one host, which needs no stream. Once the outbox that holds it is durable, the host hands it
- * to its
- * actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other mail
- * goes by
- * MAIL, as mail between hosts does.
+ * to its actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other
+ * mail goes by MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
 import {
@@ -161,13 +159,11 @@ export class DirectMail {
 
   /**
    * True when the target's reader has delivered all mail from the sender to this address that MAIL may ever hold, but
-   * for
-   * the entries still in the sender's outbox. A former owner of the sender's shard may live on without knowing. It can
-   * publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This owner
-   * publishes
-   * those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is the mail that this
-   * owner
-   * published, which it knows, and earlier mail, which is read once a later look finds nothing unread.
+   * for the entries still in the sender's outbox. A former owner of the sender's shard may live on without knowing.
+   * It can publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This
+   * owner publishes those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is
+   * the mail that this owner published, which it knows, and earlier mail, which is read once a later look finds
+   * nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {
     if (to.mail.passedBy.has(mailSubject(to.number, address))) return false;

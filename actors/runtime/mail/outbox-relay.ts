@@ -1,7 +1,7 @@
 /**
  * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent`
- * marks of
- * its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it, however often.
+ * marks of its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it,
+ * however often.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
@@ -44,8 +44,7 @@ export class OutboxRelay {
 
   /**
    * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a
-   * shard
-   * than was known. `owns` says whether this host owns the shard at this moment.
+   * shard than was known. `owns` says whether this host owns the shard at this moment.
    */
   constructor(parts: {
     bus: Bus;

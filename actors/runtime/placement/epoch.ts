@@ -3,8 +3,7 @@ import { z } from "zod";
 
 /**
  * `host` is null where the owner gave the shard back. `journals` names the hosts whose journals may hold commits of
- * the shard
- * that its keys do not show yet.
+ * the shard that its keys do not show yet.
  */
 export const Epoch = z.object({
   host: z.string().nullable(),

@@ -40,8 +40,7 @@ describe("HostPresence", () => {
 
   /**
    * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many
-   * questions ago
-   * that was its lease. Each step is done when it has asked once more.
+   * questions ago that was its lease. Each step is done when it has asked once more.
    */
   async function endedBy(bus: Bus, steps: (() => Promise<unknown>)[] = []) {
     const ended: [string, number][] = [];

@@ -1,12 +1,9 @@
 /**
  * Finds hosts that have lost their connection before their lease expires, so that their actors answer elsewhere at
- * once.
- * Each host answers under its name before its lease is written, and asks the next host at the same server. If nobody
- * listens there twice in a row, the server has closed the connection that renewed the lease. Then the process has
- * ended,
- * or knows that it is cut off and no longer trusts its lease. A host that listens and does not answer may stand
- * still, and
- * its lease expires.
+ * once. Each host answers under its name before its lease is written, and asks the next host at the same server. If
+ * nobody listens there twice in a row, the server has closed the connection that renewed the lease. Then the process
+ * has ended, or knows that it is cut off and no longer trusts its lease. A host that listens and does not answer may
+ * stand still, and its lease expires.
  */
 import type { Logger } from "pino";
 import { presenceSubject } from "../../../schemas/subjects.ts";

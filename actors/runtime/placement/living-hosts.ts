@@ -1,7 +1,6 @@
 /**
  * The hosts whose leases are renewed, as far as this host sees. A stored lease that is not renewed does not count: a
- * nats-
- * server that was killed may bring back expired messages and never expire them again (seen with 2.15.2).
+ * nats- server that was killed may bring back expired messages and never expire them again (seen with 2.15.2).
  */
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -47,8 +46,7 @@ export class LivingHosts {
 
   /**
    * The next host at the same server in the order of names, and behind the last the first; with its lease as it was
-   * seen
-   * last.
+   * seen last.
    */
   nextAfter(host: string, server: string): { host: string; sequence: number } | undefined {
     const others = [...this.#hosts].filter(

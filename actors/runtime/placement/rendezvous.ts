@@ -1,7 +1,6 @@
 /**
  * Chooses which living host should own a shard: every host comes to the same answer, and few shards move when one
- * joins or
- * leaves.
+ * joins or leaves.
  */
 import { fnv1a32 } from "../../../schemas/subjects.ts";
 

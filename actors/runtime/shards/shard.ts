@@ -20,8 +20,7 @@ export interface DirectSend {
   readonly entry: OutboxEntry;
   /**
    * `committing`: a commit that holds its effect is being written. `over`: the effect is durable, or the mail must
-   * not have
-   * its effect here.
+   * not have its effect here.
    */
   status: "handed" | "committing" | "over";
   /** Publishes the mail: its actor could not handle it, `tries` times by now. */
@@ -82,8 +81,8 @@ export class Shard {
 
   /**
    * Reads kind and key from the subject of a call or of mail. Returns undefined for a subject of no actor, or of an
-   * actor of
-   * another shard, which would otherwise run twice. Never throws, since that would end the reader of the connection.
+   * actor of another shard, which would otherwise run twice. Never throws, since that would end the reader of the
+   * connection.
    */
   readAddress(subject: string): ReadAddress | undefined {
     try {

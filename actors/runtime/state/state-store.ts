@@ -54,8 +54,8 @@ export class StateStore {
 
   /**
    * Loads a forgotten actor and purges its old rows and mail. No fence is needed: rows of a new life come after the
-   * value
-   * that says so, and the mail had its effect. From now on the value may be removed without bringing any of it back.
+   * value that says so, and the mail had its effect. From now on the value may be removed without bringing any of it
+   * back.
    */
   async #loadForgotten(
     definition: AnyActorDefinition,
@@ -76,11 +76,11 @@ export class StateStore {
   }
 
   /**
-   * Reads all rows of an actor. A consumer may be served by a replica that lags. The rows are complete once their mark
-   * equals that of the value, since every commit of rows writes both. The mark stands among the rows because a
-   * consumer of
-   * two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2). Each row is
-   * decoded as it arrives: decoding 100,000 at once would hold up the host for a second, and its lease with it.
+   * Reads all rows of an actor. A consumer may be served by a replica that lags. The rows are complete once their
+   * mark equals that of the value, since every commit of rows writes both. The mark stands among the rows because a
+   * consumer of two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2).
+   * Each row is decoded as it arrives: decoding 100,000 at once would hold up the host for a second, and its lease
+   * with it.
    */
   async #readRows(
     definition: AnyActorDefinition,

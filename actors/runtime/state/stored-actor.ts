@@ -13,10 +13,8 @@ export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
 
 /**
  * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls
- * may be
- * repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail.
- * `reminders`:
- * when each is due, epoch ms. `rows`: how many commits wrote rows, as the mark beside the rows says.
+ * may be repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail.
+ * `reminders`: when each is due, epoch ms. `rows`: how many commits wrote rows, as the mark beside the rows says.
  */
 const StoredActor = z.object({
   rows: z.number().default(0),
@@ -70,9 +68,8 @@ export const isForgotten = (value: string | undefined) =>
 
 /**
  * The state as JSON. Throws ActorError past STATE_BYTES_MAX, TypeError where JSON cannot carry it, and ZodError where
- * it
- * could not be loaded again. That check costs once a commit as much as the JSON: 0.3 µs for small states, 2 ms at 100
- * kB.
+ * it could not be loaded again. That check costs once a commit as much as the JSON: 0.3 µs for small states, 2 ms at
+ * 100 kB.
  */
 export function encodeState(
   { state: schema }: AnyActorDefinition,
@@ -88,8 +85,7 @@ export function encodeState(
 
 /**
  * Reads an actor from its value and its rows. Throws ZodError or SyntaxError when the bytes are not of this kind,
- * which is
- * our fault.
+ * which is our fault.
  */
 export function decodeActor(
   definition: AnyActorDefinition,

@@ -45,10 +45,8 @@ const NOTHING = new Uint8Array();
 
 /**
  * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first chooses the stream (`BLOB_STREAMS`). A blob
- * exists
- * once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`, `conflict`
- * (the
- * name has another content), `storage_full` and `unavailable`.
+ * exists once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`,
+ * `conflict` (the name has another content), `storage_full` and `unavailable`.
  */
 export class BlobStore {
   readonly #bus: Bus;

@@ -21,16 +21,14 @@ export interface TaskContext {
   signal: AbortSignal;
   /**
    * Aborts when the bus was silent for so long that another worker may soon be given the task. The work may go on,
-   * but for
-   * parts that two workers must not do at a time.
+   * but for parts that two workers must not do at a time.
    */
   lapsed: AbortSignal;
   /** True while no other worker can have the task, by the clock. To be asked before such a part begins. */
   isSure(): boolean;
   /**
    * Says that the task only waits for the network, or that it computes again. In a lane that serves keys in turn
-   * another
-   * task may compute meanwhile.
+   * another task may compute meanwhile.
    */
   setWaiting(isWaiting: boolean): void;
   /** 1 at the first try. */
@@ -39,14 +37,13 @@ export interface TaskContext {
   deadlineAt: number;
   /**
    * Sends messages before the task ends. Resolves when they are durable; rejects so that the task is tried again. A
-   * later
-   * try that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no second effect within two minutes.
+   * later try that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no second effect within two
+   * minutes.
    */
   send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
   /**
    * Sends an actor a message that may arrive twice or out of order. Sends it as a call, which is cheap, and resolves
-   * with
-   * true; or as mail where the call is refused or not answered soon, and resolves with false.
+   * with true; or as mail where the call is refused or not answered soon, and resolves with false.
    */
   tell(envelope: Envelope): Promise<boolean>;
   /**
@@ -81,8 +78,7 @@ export interface WorkerDefinition<M extends TaskMessages> {
   };
   /**
    * The messages to send when the task is given up: refused by its handler, out of tries, past its deadline, or its
-   * caller
-   * left.
+   * caller left.
    */
   failures: {
     [N in keyof M]: (
@@ -98,8 +94,7 @@ export type AnyWorkerDefinition = WorkerDefinition<any>;
 
 /**
  * Binds a task contract to its handlers. A task whose handler throws ActorError is not tried again. After any other
- * error
- * it is, later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear
+ * error it is, later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear
  * repetition.
  */
 export function defineWorker<M extends TaskMessages>(

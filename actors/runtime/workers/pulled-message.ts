@@ -10,8 +10,7 @@ export type PulledMessage = Pick<
 
 /**
  * The message that answers a short pull. The library's pulls wait a second at least, and with an empty queue would
- * hold a
- * worker's place as long.
+ * hold a worker's place as long.
  */
 export function pulledMessage(connection: NatsConnection, message: Msg): PulledMessage {
   const { reply = "" } = message;

@@ -39,8 +39,7 @@ export class TaskNews {
 
   /**
    * Aborts the controller with CallerGone or TaskTaken. Workers announce which try they run, when it is not the first
-   * and
-   * when the bus is back; a worker with a later try answers. Returns a function that ends the listening.
+   * and when the bus is back; a worker with a later try answers. Returns a function that ends the listening.
    */
   listen(listener: Listener): () => void {
     const { id, attempt } = listener;

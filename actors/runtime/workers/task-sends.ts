@@ -1,7 +1,6 @@
 /**
  * The messages that a task sends, before its end and at it. They are durable before the task goes on, under ids that
- * are
- * the same at every try.
+ * are the same at every try.
  */
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../schemas/contract.ts";
@@ -37,8 +36,7 @@ export class TaskSends {
 
   /**
    * Sends before the end. A later try may send other messages in another order, so the id comes from the content,
-   * unless
-   * the caller names one.
+   * unless the caller names one.
    */
   async send(envelopes: readonly Envelope[], id: string | undefined): Promise<void> {
     for (const [index, envelope] of envelopes.entries()) {

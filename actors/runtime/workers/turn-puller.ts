@@ -29,8 +29,7 @@ import { TaskTurns, type TurnLimits } from "./task-turns.ts";
 const TURN_LOOK_MS = 1_000;
 /**
  * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
- * after
- * removals the server may count too few remaining messages for a consumer.
+ * after removals the server may count too few remaining messages for a consumer.
  */
 const TURN_PULL_MS = 50;
 /** A key's consumer is removed after this without a request: longer than its last task may run (TASK_RUN_MS_MAX). */

@@ -141,9 +141,8 @@ async function takeTokens(instance: Instance, chain: Chain, fields: Record<strin
 
 /**
  * One call of each kind in turn, so that all see the machine as it is: by either token to a route that asks no actor
- * for its
- * answer, and to one that asks for no token. What lies between is the check, and all else that the REST API does
- * beside it.
+ * for its answer, and to one that asks for no token. What lies between is the check, and all else that the REST API
+ * does beside it.
  */
 async function callsInTurn(instance: Instance, api: string, access: string) {
   const { base_url } = instance.credentials();
