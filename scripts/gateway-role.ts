@@ -22,7 +22,7 @@ import { BusLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worker.ts";
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
-import { gitService } from "../gateway/repositories/git/git-router.ts";
+import { gitService } from "../gateway/repositories/git/git-service.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
 import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";

@@ -27,7 +27,7 @@ import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { buildApp, routeTable } from "../app.ts";
 import { RequestCounts } from "../http/request-counts.ts";
 import { openApiDocument } from "../platform/openapi.ts";
-import { type GitService, gitService } from "../repositories/git/git-router.ts";
+import { type GitService, gitService } from "../repositories/git/git-service.ts";
 import { type OpenedRepositories, openRepositories } from "../repositories/open-repositories.ts";
 import { Checkout } from "../repositories/testing/git-world.ts";
 import { checkDeclared } from "./declared-answers.ts";

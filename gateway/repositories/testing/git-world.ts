@@ -32,7 +32,7 @@ import {
 } from "../../../schemas/repositories/repo.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
-import { type GitOptions, type GitService, gitService } from "../git/git-router.ts";
+import { type GitOptions, type GitService, gitService } from "../git/git-service.ts";
 import { newRepoToken, repoTokenText } from "../repo-token-text.ts";
 import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
 
