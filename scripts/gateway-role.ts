@@ -22,6 +22,7 @@ import { BusLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worker.ts";
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
+import { TokenFinder } from "../gateway/oauth/tokens/token-finder.ts";
 import { gitService } from "../gateway/repositories/git/git-service.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
@@ -57,7 +58,10 @@ export async function startGatewayRole(
   const actors = new BusActorClient(bus, clock);
   const blobs = new BlobStore(bus, clock);
   const { publicUrl, dataDir, gitSizes: sizes } = config;
-  const git = await gitService({ actors, blobs, dataDir, now: clock.now, publicUrl, sizes });
+  const live = new BusLiveUpdates(bus);
+  const { now } = clock;
+  const tokens = new TokenFinder({ actors, live, now });
+  const git = await gitService({ actors, blobs, dataDir, now, tokens, publicUrl, sizes });
   const rows = new RowNames(bus, { buckets });
   const shared = { bus, clock, logger };
   const upkeep = startWorker(shared, gitUpkeep, upkeepWorker(git.parts, { blobs, rows }));
@@ -94,7 +98,7 @@ export async function startGatewayRole(
       },
       onReconnect: (listener) => bus.onReconnect(listener),
     },
-    live: new BusLiveUpdates(bus),
+    live,
     config,
     logger,
     registry,

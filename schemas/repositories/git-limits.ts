@@ -219,6 +219,8 @@ export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 export const SWAP_DEADLINE_MS = 60_000;
 /** Protected refs of one push whose histories are compared; each is a process. */
 export const COMPARED_MAX = 50;
+/** Time to find the path of a refused object: some million objects. After that the message names its id alone. */
+export const OBJECT_PATH_MS = 10_000;
 /** The pause after which a client hears that we still work on its push, as git's own `receive.keepAlive`. */
 export const PUSH_KEEP_ALIVE_MS = 5_000;
 /** How often a repository that is in use is looked at for views of old. */

@@ -1,6 +1,7 @@
 /** Git over HTTP (gitprotocol-http): the endpoints below a repository's address. Refusals are sentences that git shows. */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import type { Tokens } from "../../account/found-token.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import { localsOf } from "../../http/locals.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -40,14 +41,15 @@ const ENDPOINTS: readonly GitEndpoint[] = [
 
 interface RouterOptions {
   now: () => number;
+  tokens?: Tokens | undefined;
   publicUrl?: string | undefined;
   transfersMax?: number | undefined;
 }
 
 /** Serves git and Git LFS. To be mounted at `/git`. */
-export function gitRouter(parts: GitParts, { now, ...large }: RouterOptions): Router {
+export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOptions): Router {
   const router = express.Router({ caseSensitive: true });
-  const access = new GitAccess(parts, now);
+  const access = new GitAccess({ ...parts, now, tokens });
   const routed = { ...parts, access, capabilities: new FetchCapabilities(parts.cache.files) };
   for (const { method, path, handle } of ENDPOINTS) {
     const answer = handle(routed);

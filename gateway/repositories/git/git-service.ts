@@ -7,6 +7,7 @@ import {
   GIT_CACHE_SWEEP_MS,
 } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
+import type { Tokens } from "../../account/found-token.ts";
 import type { AnswerPaceLimits } from "../../http/answer-pace.ts";
 import { AnswerCache } from "../cache/answer-cache.ts";
 import { sweepCache } from "../cache/cache-sweep.ts";
@@ -28,6 +29,8 @@ export interface GitOptions {
   /** The cache is a folder in it. */
   dataDir: string;
   now: () => number;
+  /** API tokens of accounts, which open repositories as far as their permissions go; defaults to none. */
+  tokens?: Tokens | undefined;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
   /** Packs of at least this size get bitmaps when they are cloned. */
@@ -89,7 +92,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     sweeping = sweeping.then(sweep).catch(() => {});
   }, GIT_CACHE_SWEEP_MS);
   timer.unref();
-  const router = gitRouter(parts, { now, publicUrl, transfersMax });
+  const router = gitRouter(parts, { now, tokens: options.tokens, publicUrl, transfersMax });
   const stop = async () => {
     clearInterval(timer);
     await storage.stop();

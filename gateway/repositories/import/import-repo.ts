@@ -264,6 +264,7 @@ async function takeIn(
     repoBytes,
     signal,
   });
+  if (taken.lacksRoom) throw new ActorError("conflict", `Cannot import: ${taken.fault}`);
   if (taken.fault !== undefined || !taken.files) {
     throw new ActorError("conflict", `Cannot import: git refuses it: ${taken.fault}`);
   }
@@ -282,6 +283,7 @@ async function takeIn(
     generation: repo.manifest.generation,
     forward: [],
     packs: [pack],
+    bytes: 0,
     bytesMax: repoBytes,
     treeDepth,
   });

@@ -2,7 +2,8 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LFS_BATCH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_SIZE_SETTINGS, repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import type { Exchange } from "../git/git-exchange.ts";
 import { readLfsRequest, sendLfs } from "./lfs-answers.ts";
@@ -114,6 +115,7 @@ async function roomOf(
   { address, room, places }: { address: RepoAddress; room: number; places: number },
   signal: AbortSignal,
 ): Promise<Room> {
+  const bytes = sizes.repoBytes - room;
   let ofRepo = room;
   let free = places;
   let ofAccount = await storage.room(address.accountId, signal);
@@ -123,10 +125,10 @@ async function roomOf(
       free -= 1;
       ofAccount -= size;
       if (ofAccount < 0) {
-        return `The account would have too much: it may have ${storage.bytesMax} bytes in repositories`;
+        return `The account would have too much: it may have ${storage.bytesMax} bytes in repositories (${GIT_SIZE_SETTINGS.accountBytes})`;
       }
-      if (ofRepo >= 0 && free >= 0) return undefined;
-      return `The repository would be too large: it may have ${sizes.repoBytes} bytes`;
+      if (free < 0) return `The repository may have ${LFS_OBJECTS_MAX} large files`;
+      return ofRepo < 0 ? `Cannot store: ${repoTooLarge(bytes, sizes.repoBytes)}` : undefined;
     },
   };
 }

@@ -2,7 +2,8 @@
 import type { Router } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
+import { LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { lfsObjectBytes, repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { LfsObject } from "../../../schemas/repositories/lfs.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { answerRanged } from "../../http/ranged-answer.ts";
@@ -116,8 +117,12 @@ function upload(parts: LfsParts) {
     });
     checkWritable(used);
     if (fault) throw new ActorError("content_differs", `Cannot store: ${fault}`);
-    if (size > used.room || used.places < 1) {
-      const text = `Cannot store: the repository would have more than ${bytesMax} bytes`;
+    if (used.places < 1) {
+      const text = `Cannot store: the repository may have ${LFS_OBJECTS_MAX} large files`;
+      throw new ActorError("storage_full", text);
+    }
+    if (size > used.room) {
+      const text = `Cannot store: ${repoTooLarge(bytesMax - used.room, bytesMax)}`;
       throw new ActorError("storage_full", text);
     }
     const { id, address } = used;

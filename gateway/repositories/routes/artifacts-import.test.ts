@@ -196,7 +196,7 @@ describe("imports", function () {
     };
     expect(await fault("sized-1", { fileBytes: 3_000, repoBytes: 1_000 })).to.equal(undefined);
     expect(await fault("sized-2", { fileBytes: 2_999, repoBytes: 1_000 })).to.match(
-      /^Cannot import: object .* has 3000 bytes, past 2999$/,
+      /^Cannot import: the file "file.txt" has 3000 bytes, past 2999 /,
     );
     expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
     expect(await refsOf("sized-2")).to.deep.equal([]);
