@@ -60,6 +60,8 @@ export interface Config {
   /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   readonly requestsPerWindow: number;
   readonly gitSizes: Readonly<GitSizes>;
+  /** Path of a file of certificate authorities that imports trust besides the system's; unset: none. */
+  readonly gitCa: string | undefined;
   /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
   readonly trustProxy: string | undefined;
   /** Address of an OTLP/HTTP receiver; unset: no traces. */
@@ -133,6 +135,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
       repoBytes: settings.TRUNKLINE_GIT_REPO_BYTES,
       accountBytes: settings.TRUNKLINE_GIT_BYTES_PER_ACCOUNT,
     }),
+    gitCa: settings.TRUNKLINE_GIT_CA,
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
@@ -183,6 +186,7 @@ const Settings = z.object({
   TRUNKLINE_GIT_FILE_BYTES: whole(GIT_BYTES_SETTING_MIN, FILE_BYTES_SETTING_MAX, FILE_BYTES_MAX),
   TRUNKLINE_GIT_REPO_BYTES: whole(GIT_BYTES_SETTING_MIN, REPO_BYTES_SETTING_MAX, REPO_BYTES_MAX),
   TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT),
+  TRUNKLINE_GIT_CA: z.string().optional(),
   // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
   TRUNKLINE_TRUST_PROXY: list(
     isProxy,

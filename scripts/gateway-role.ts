@@ -24,6 +24,7 @@ import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/work
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
 import { TokenFinder } from "../gateway/oauth/tokens/token-finder.ts";
 import { gitService } from "../gateway/repositories/git/git-service.ts";
+import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
 import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";
@@ -68,13 +69,16 @@ export async function startGatewayRole(
   // The bus keeps this message until actors run.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
   const policy = createAddressPolicy(config.egress);
-  const agents = new EgressAgents({ guard: createEgressGuard({ policy }) });
+  const authorities = readAuthorities(config.gitCa);
+  const guard = createEgressGuard({ policy });
+  const agents = new EgressAgents({ guard, ...(authorities !== undefined && { ca: authorities }) });
   const imports = startWorker(
     shared,
     repoImport,
     importWorker({
       ...git.parts,
       resolve: createResolver({ policy }),
+      authorities,
       fetch: (url, options) => egressFetch(url, { agents, ...options }),
     }),
   );
