@@ -113,6 +113,13 @@ export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
 export const LFS_TRANSFERS_MAX = 32;
 /** Named, or listed, in one message: a transition has TRANSITION_ROWS_MAX rows. */
 export const LFS_NAMED_MAX = 300;
+/** Locks of one repository: each is a row in memory. Longer paths than this are in no repository of people. */
+export const LFS_LOCKS_MAX = 1_000;
+export const LFS_LOCK_PATH_CHARS_MAX = 1_024;
+/** The name that a client gives itself, as a listing of locks shows it. */
+export const LFS_LOCK_NAME_CHARS_MAX = 100;
+/** Locks in one answer: with the longest paths they fit a message. */
+export const LFS_LOCKS_LISTED_MAX = 100;
 
 // --- Tokens, as in the public API ---
 

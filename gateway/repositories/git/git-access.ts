@@ -2,6 +2,7 @@
 import type { Request } from "express";
 import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
+import { LFS_LOCK_NAME_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { NamespaceName, RepoName } from "../../../schemas/repositories/git-names.ts";
 import { type RepoAddress, repo, repoTokenId } from "../../../schemas/repositories/repo.ts";
 import { Id } from "../../../schemas/values.ts";
@@ -23,9 +24,11 @@ export interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
   tokens?: Tokens | undefined;
 }
 
-/** Who a good token stands for. */
+/** The client behind a good token. */
 export interface GitClient {
-  /** Names the token in what is stored: locks of large files. */
+  /** The id of its token. */
+  id: string;
+  /** The user of its remote's address; defaults to the id. */
   name: string;
 }
 
@@ -35,6 +38,7 @@ interface Wanted<T> {
   service: Service;
   signal: AbortSignal;
   use: Use<T>;
+  user: string | undefined;
 }
 type Use<T> = (id: string, address: RepoAddress, client: GitClient) => Promise<T>;
 
@@ -49,11 +53,12 @@ export class GitAccess {
 
   /** Resolves to the result of `use`, which reads only: it may run before the token is known to be good. */
   async authorize<T>({ request, signal }: Exchange, service: Service, use: Use<T>): Promise<T> {
-    const text = shownToken(request.get("authorization"));
-    if (text === undefined) {
+    const shown = shownToken(request.get("authorization"));
+    if (shown === undefined) {
       throw new ActorError("unauthenticated", "A token of this repository is needed");
     }
-    const wanted = { address: addressOf(request), service, signal, use };
+    const { text, user } = shown;
+    const wanted = { address: addressOf(request), service, signal, use, user };
     const { accountId } = wanted.address;
     // Of the account's tokens only API tokens open repositories.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
@@ -66,11 +71,11 @@ export class GitAccess {
   async #openWithRepoToken<T>(
     client: string,
     secretHash: string,
-    { address, service, signal, use }: Wanted<T>,
+    { address, service, signal, use, user }: Wanted<T>,
   ): Promise<T> {
     const { actors, finder } = this.#parts;
     const opens = async (id: string) => {
-      const used = use(id, address, { name: repoTokenId(secretHash) });
+      const used = use(id, address, clientOf(repoTokenId(secretHash), user));
       // Only a client whose token is good hears of this call's failure.
       used.catch(() => {});
       const input = { address, secretHash };
@@ -98,7 +103,7 @@ export class GitAccess {
   async #openWithApiToken<T>(
     client: string,
     { credential, find }: FoundToken,
-    { address, service, signal, use }: Wanted<T>,
+    { address, service, signal, use, user }: Wanted<T>,
   ): Promise<T> {
     const { actors, finder } = this.#parts;
     const isUnknown = (error: unknown) => isRefusal(error, "unauthenticated");
@@ -112,7 +117,7 @@ export class GitAccess {
     return await finder.with(address, signal, async (id) => {
       // A remembered id may belong to a repository of another name by now.
       await actors.call(repo, id, "get", address, { signal });
-      return use(id, address, { name: caller.tokenId });
+      return use(id, address, clientOf(caller.tokenId, user));
     });
   }
 
@@ -133,6 +138,11 @@ export class GitAccess {
     }
   }
 }
+
+const clientOf = (id: string, user = id): GitClient => ({
+  id,
+  name: user.slice(0, LFS_LOCK_NAME_CHARS_MAX).toWellFormed(),
+});
 
 /** Strangers must not learn which repositories exist. */
 function refusalOf(attempt: Attempt, error: unknown, isUnknown: boolean): unknown {

@@ -1,16 +1,22 @@
 /** Reads the token that a git client shows: as Bearer, or as the password of Basic with any user. */
 
-/** Returns the token's text; undefined if the client shows none. */
-export function shownToken(authorization: string | undefined): string | undefined {
+export interface ShownToken {
+  text: string;
+  /** The user beside the token. Clients choose it freely, so it proves nothing. */
+  user?: string;
+}
+
+/** Returns undefined if the client shows no token. */
+export function shownToken(authorization: string | undefined): ShownToken | undefined {
   const [, scheme = "", value = ""] = /^(\S+) +(\S+) *$/.exec(authorization ?? "") ?? [];
   switch (scheme.toLowerCase()) {
     case "bearer":
-      return value;
+      return { text: value };
     case "basic": {
       const [user = "", ...others] = Buffer.from(value, "base64").toString("utf8").split(":");
       const password = others.join(":");
-      const text = password === "" ? user : password;
-      return text === "" ? undefined : text;
+      if (password !== "") return { text: password, ...(user !== "" && { user }) };
+      return user === "" ? undefined : { text: user };
     }
     default:
       return undefined;

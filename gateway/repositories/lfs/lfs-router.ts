@@ -12,6 +12,7 @@ import { type Exchange, exchangeOf, nameRoute } from "../git/git-exchange.ts";
 import { heldNow } from "../packs/pack-store.ts";
 import { readLfsRequest, sendLfs, sendLfsError } from "./lfs-answers.ts";
 import { batch } from "./lfs-batch.ts";
+import { createLock, listLocks, removeLock, verifyLocks } from "./lfs-locks.ts";
 import { checkWritable, type LfsParts, objectFault } from "./lfs-parts.ts";
 import { TransferSlots } from "./transfer-slots.ts";
 
@@ -28,6 +29,10 @@ const ENDPOINTS: readonly LfsEndpoint[] = [
   { id: "git_lfs_batch", method: "post", path: "objects/batch", handle: batch },
   { id: "git_lfs_verify", method: "post", path: "objects/verify", handle: verify },
   { id: "git_lfs_download", method: "get", path: "objects/{oid}", handle: download },
+  { id: "git_lfs_create_lock", method: "post", path: "locks", handle: createLock },
+  { id: "git_lfs_list_locks", method: "get", path: "locks", handle: listLocks },
+  { id: "git_lfs_verify_locks", method: "post", path: "locks/verify", handle: verifyLocks },
+  { id: "git_lfs_remove_lock", method: "post", path: "locks/{lock_id}/unlock", handle: removeLock },
   { id: "git_lfs_upload", method: "put", path: "objects/{oid}/{size}", handle: upload },
 ];
 
@@ -47,10 +52,6 @@ export function addLfsRoutes(
       return answer(exchangeOf(request, response));
     });
   }
-  // So git-lfs learns, once, that there are no locks here, and does not ask again.
-  router.use(`${at}/locks`, (_request, response) => {
-    sendLfs(response, 501, { message: "Locks are not supported" });
-  });
   router.use(at, () => {
     throw new ActorError("not_found", "Not found: this is no address that git-lfs asks for");
   });

@@ -359,6 +359,15 @@ describe("imports", function () {
       expect(shown.status_reason, JSON.stringify(json)).to.match(reason);
       expect(await refsOf(`fail-${number}`)).to.deep.equal([]);
     }
+    const listed = await until("the listing says why", async () => {
+      const { result } = await world.ask("/imports/repos?search=fail-&limit=100");
+      const told: { status: string; status_reason: string | null }[] = result;
+      return told.every(({ status }) => status === "failed") && told;
+    });
+    for (const [number, [, reason]] of failures.entries()) {
+      const found = Object(listed.find((entry) => Object(entry).name === `fail-${number}`));
+      expect(found.status_reason).to.match(reason);
+    }
   });
 
   it("bring the large files that its history points at, and say which its host does not give", async () => {
