@@ -60,7 +60,7 @@ export class GitAccess {
     const { text, user } = shown;
     const wanted = { address: addressOf(request), service, signal, use, user };
     const { accountId } = wanted.address;
-    // Of the account's tokens only API tokens open repositories.
+    // OAuth access tokens do not open repositories: clients would write them into addresses of remotes.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
     const client = request.ip ?? "";
     return found

@@ -8,7 +8,7 @@ import {
   IMPORT_RETRY_PAUSES_MS,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
-import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
+import { GIT_SIZE_SETTINGS, lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
 import { type ImportProgress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -124,7 +124,7 @@ function checkSizes(
   }
   const bytes = objects.reduce((sum, object) => sum + object.bytes, manifest.bytes);
   if (bytes <= sizes.repoBytes) return;
-  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes}`;
+  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes} (${GIT_SIZE_SETTINGS.repoBytes})`;
   throw new ActorError("storage_full", text);
 }
 

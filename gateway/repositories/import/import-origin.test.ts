@@ -182,9 +182,12 @@ describe("the origin of an import", function () {
   });
 
   it("is asked again after a 5xx while it is fetched, and never after a 4xx", async () => {
-    answers.set("/repo.git/objects/info/packs", (times) =>
-      times === 0 ? { status: 502 } : undefined,
-    );
+    let isDown = true;
+    answers.set("/repo.git/objects/", () => {
+      if (!isDown) return undefined;
+      isDown = false;
+      return { status: 502 };
+    });
     expect((await bring("/repo.git")).refs).to.equal(1);
     requested.length = 0;
     answers.set("/gone.git/", () => ({ status: 410 }));

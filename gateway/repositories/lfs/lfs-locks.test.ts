@@ -79,8 +79,8 @@ describe("locks of Git LFS", function () {
     await bob.git("lfs", "unlock", "--force", "a.bin");
     expect(await alice.git("lfs", "locks")).to.equal("");
     await bob.git("push", "-q", "origin", "main");
-    await alice.git("lfs", "lock", "c.bin");
-    await alice.git("lfs", "unlock", "c.bin");
+    await alice.git("lfs", "lock", "a.bin");
+    await alice.git("lfs", "unlock", "a.bin");
   });
 
   it("answer as the File Locking API says, in pages, each with what its token may do", async () => {
