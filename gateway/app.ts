@@ -43,6 +43,7 @@ import { renderingRoutes } from "./rendering/rendering.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 import { artifactRoutes } from "./repositories/routes/artifacts.ts";
 import { artifactContentRoutes } from "./repositories/routes/artifacts-content.ts";
+import { artifactNamespaceRoutes } from "./repositories/routes/artifacts-namespaces.ts";
 import { artifactTokenRoutes } from "./repositories/routes/artifacts-tokens.ts";
 import { routeRouter } from "./route-router.ts";
 
@@ -151,6 +152,7 @@ export function routeTable(
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
     ...(repositories
       ? [
+          ...artifactNamespaceRoutes(repositories),
           ...artifactRoutes(repositories),
           ...artifactContentRoutes(repositories),
           ...artifactTokenRoutes(repositories),

@@ -37,6 +37,8 @@ export interface Config {
   /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
   readonly requestsPerWindow: number;
   readonly gitSizes: Readonly<GitSizes>;
+  /** Path of a file of certificate authorities that imports trust besides the system's; unset: none. */
+  readonly gitCa: string | undefined;
   /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
   readonly trustProxy: string | undefined;
   /** Address of an OTLP/HTTP receiver; unset: no traces. */
@@ -102,6 +104,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
       repoBytes: settings.TRUNKLINE_GIT_REPO_BYTES,
       accountBytes: settings.TRUNKLINE_GIT_BYTES_PER_ACCOUNT,
     }),
+    gitCa: settings.TRUNKLINE_GIT_CA,
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,

@@ -22,7 +22,9 @@ import { BusLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worker.ts";
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
-import { gitService } from "../gateway/repositories/git/git-router.ts";
+import { TokenFinder } from "../gateway/oauth/tokens/token-finder.ts";
+import { gitService } from "../gateway/repositories/git/git-service.ts";
+import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
 import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";
@@ -57,20 +59,26 @@ export async function startGatewayRole(
   const actors = new BusActorClient(bus, clock);
   const blobs = new BlobStore(bus, clock);
   const { publicUrl, dataDir, gitSizes: sizes } = config;
-  const git = await gitService({ actors, blobs, dataDir, now: clock.now, publicUrl, sizes });
+  const live = new BusLiveUpdates(bus);
+  const { now } = clock;
+  const tokens = new TokenFinder({ actors, live, now });
+  const git = await gitService({ actors, blobs, dataDir, now, tokens, publicUrl, sizes });
   const rows = new RowNames(bus, { buckets });
   const shared = { bus, clock, logger };
   const upkeep = startWorker(shared, gitUpkeep, upkeepWorker(git.parts, { blobs, rows }));
   // The bus keeps this message until actors run.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
   const policy = createAddressPolicy(config.egress);
-  const agents = new EgressAgents({ guard: createEgressGuard({ policy }) });
+  const authorities = readAuthorities(config.gitCa);
+  const guard = createEgressGuard({ policy });
+  const agents = new EgressAgents({ guard, ...(authorities !== undefined && { ca: authorities }) });
   const imports = startWorker(
     shared,
     repoImport,
     importWorker({
       ...git.parts,
       resolve: createResolver({ policy }),
+      authorities,
       fetch: (url, options) => egressFetch(url, { agents, ...options }),
     }),
   );
@@ -94,7 +102,7 @@ export async function startGatewayRole(
       },
       onReconnect: (listener) => bus.onReconnect(listener),
     },
-    live: new BusLiveUpdates(bus),
+    live,
     config,
     logger,
     registry,

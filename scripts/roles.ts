@@ -8,6 +8,7 @@ import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
+import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -52,6 +53,7 @@ export const roles: readonly RoleStart[] = [
   },
   {
     role: "gateway",
+    check: ({ gitCa }) => void readAuthorities(gitCa),
     // Loaded here only: a quarter of all modules, which processes without a gateway do not need.
     async start(context) {
       const { startGatewayRole } = await import("./gateway-role.ts");

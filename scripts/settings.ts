@@ -151,6 +151,11 @@ export const Settings = z.object({
     description:
       "Bytes of all repositories of an account. Forks share packs, which count once; 0 is no limit",
   }),
+  TRUNKLINE_GIT_CA: z.string().optional().meta({
+    description:
+      "Path of a file of certificate authorities in PEM that imports of repositories trust besides the system's",
+    unset: "none",
+  }),
   // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
   TRUNKLINE_TRUST_PROXY: list(
     isProxy,

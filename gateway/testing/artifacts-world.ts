@@ -26,8 +26,9 @@ import { repoImport } from "../../schemas/repositories/repo-import.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { buildApp, routeTable } from "../app.ts";
 import { RequestCounts } from "../http/request-counts.ts";
+import { TokenFinder } from "../oauth/tokens/token-finder.ts";
 import { openApiDocument } from "../platform/openapi.ts";
-import { type GitService, gitService } from "../repositories/git/git-router.ts";
+import { type GitService, gitService } from "../repositories/git/git-service.ts";
 import { type OpenedRepositories, openRepositories } from "../repositories/open-repositories.ts";
 import { Checkout } from "../repositories/testing/git-world.ts";
 import { checkDeclared } from "./declared-answers.ts";
@@ -103,7 +104,9 @@ export class ArtifactsWorld {
     const blobs = new BlobStore(this.world.bus, systemClock);
     const now = Date.now;
     const dataDir = this.folder;
-    this.git = await gitService({ actors, blobs, dataDir, now, sizes });
+    const live = new BusLiveUpdates(this.world.bus);
+    const tokens = new TokenFinder({ actors, live, now });
+    this.git = await gitService({ actors, blobs, dataDir, now, tokens, sizes });
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
@@ -117,7 +120,7 @@ export class ArtifactsWorld {
     const parts = {
       actors,
       blobs,
-      live: new BusLiveUpdates(this.world.bus),
+      live,
       git: this.git.router,
       repositories: this.opened.repositories,
       config: { ...testConfig, publicUrl: this.url, dataDir },

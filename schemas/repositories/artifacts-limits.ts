@@ -106,3 +106,7 @@ export const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 export const IMPORT_LFS_AT_ONCE = 4;
 export const IMPORT_LFS_ANSWER_BYTES_MAX = 1024 * 1024;
 export const IMPORT_URL_CHARS_MAX = 2_048;
+/** Redirects of the first request of an import. */
+export const IMPORT_REDIRECTS_MAX = 10;
+/** Pauses before a request to an import's host is repeated after a 5xx: a restart of a server fits. */
+export const IMPORT_RETRY_PAUSES_MS: readonly number[] = [1_000, 4_000, 15_000];

@@ -113,6 +113,13 @@ export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
 export const LFS_TRANSFERS_MAX = 32;
 /** Named, or listed, in one message: a transition has TRANSITION_ROWS_MAX rows. */
 export const LFS_NAMED_MAX = 300;
+/** Locks of one repository: each is a row in memory. Longer paths than this are in no repository of people. */
+export const LFS_LOCKS_MAX = 1_000;
+export const LFS_LOCK_PATH_CHARS_MAX = 1_024;
+/** The name that a client gives itself, as a listing of locks shows it. */
+export const LFS_LOCK_NAME_CHARS_MAX = 100;
+/** Locks in one answer: with the longest paths they fit a message. */
+export const LFS_LOCKS_LISTED_MAX = 100;
 
 // --- Tokens, as in the public API ---
 
@@ -219,6 +226,8 @@ export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 export const SWAP_DEADLINE_MS = 60_000;
 /** Protected refs of one push whose histories are compared; each is a process. */
 export const COMPARED_MAX = 50;
+/** Time to find the path of a refused object: some million objects. After that the message names its id alone. */
+export const OBJECT_PATH_MS = 10_000;
 /** The pause after which a client hears that we still work on its push, as git's own `receive.keepAlive`. */
 export const PUSH_KEEP_ALIVE_MS = 5_000;
 /** How often a repository that is in use is looked at for views of old. */

@@ -32,3 +32,18 @@ export const inflatedBytes = ({ repoBytes }: Pick<GitSizes, "repoBytes">) =>
 /** The body of a commit by REST: a file of the largest size in base64, and the rest. */
 export const commitBodyBytes = ({ fileBytes }: GitSizes) =>
   Math.max(COMMIT_BODY_BYTES_MAX, Math.ceil(1.5 * fileBytes));
+
+/** The settings of the sizes, which messages name for the operator. */
+export const GIT_SIZE_SETTINGS = {
+  fileBytes: "TRUNKLINE_GIT_FILE_BYTES",
+  repoBytes: "TRUNKLINE_GIT_REPO_BYTES",
+  accountBytes: "TRUNKLINE_GIT_BYTES_PER_ACCOUNT",
+} as const satisfies Record<keyof GitSizes, string>;
+
+/** Says what a file past its limit is, and how it can be stored all the same. */
+export const fileTooLarge = (path: string, bytes: number, bytesMax: number) =>
+  `the file "${path}" has ${bytes} bytes, past ${bytesMax} (${GIT_SIZE_SETTINGS.fileBytes}); Git LFS stores larger files: git lfs migrate import --include="${path}"`;
+
+/** Says what a repository past its limit has, and may have. */
+export const repoTooLarge = (bytes: number, bytesMax: number) =>
+  `the repository would be too large: it has ${bytes} bytes and may have ${bytesMax} (${GIT_SIZE_SETTINGS.repoBytes})`;

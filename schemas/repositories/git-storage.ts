@@ -6,6 +6,7 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
 import { Id } from "../values.ts";
+import { GIT_SIZE_SETTINGS } from "./git-sizes.ts";
 
 const Bytes = z.int().min(0);
 const Nothing = z.object({});
@@ -40,5 +41,5 @@ export const gitStorage = defineContract({
 export const accountFull = ({ bytes, heldBytes }: GitStored, bytesMax: number) =>
   new ActorError(
     "storage_full",
-    `Cannot store: the account may have ${bytesMax} bytes in repositories, and has ${bytes + heldBytes}; what is deleted makes room some hours later`,
+    `Cannot store: the account has ${bytes + heldBytes} bytes in repositories and may have ${bytesMax} (${GIT_SIZE_SETTINGS.accountBytes}); what is deleted makes room some hours later`,
   );

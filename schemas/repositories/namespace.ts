@@ -30,6 +30,9 @@ export const RepoListing = RepoEntry.pick({
   createdAt: true,
   updatedAt: true,
   lastPushAt: true,
+}).extend({
+  /** Absent from what was stored before listings had it. */
+  failure: RepoEntry.shape.failure.optional(),
 });
 export type RepoListing = z.infer<typeof RepoListing>;
 

@@ -21,23 +21,16 @@ import {
   SWAP_PACKS_MAX,
   TREE_DEPTH_MAX,
 } from "./git-limits.ts";
-import {
-  BranchName,
-  NamespaceName,
-  ObjectId,
-  ProtectedRef,
-  RepoId,
-  RepoName,
-} from "./git-names.ts";
+import { BranchName, ObjectId, ProtectedRef, RepoId } from "./git-names.ts";
 import { HeldLfsObject, LfsObject } from "./lfs.ts";
+import { lfsLockMessages } from "./lfs-lock.ts";
+import { RepoAddress } from "./repo-address.ts";
 
 const Nothing = z.object({});
 const Version = z.int().min(0);
 const Sentence = z.string().max(REPO_DESCRIPTION_CHARS_MAX);
 
-/** Where a repository is found. */
-export const RepoAddress = z.object({ accountId: Id, namespace: NamespaceName, name: RepoName });
-export type RepoAddress = z.infer<typeof RepoAddress>;
+export { RepoAddress };
 
 export const RepoStatus = z.enum(["ready", "importing", "forking", "failed"]);
 export type RepoStatus = z.infer<typeof RepoStatus>;
@@ -357,6 +350,8 @@ export const repo = defineContract({
       input: z.object({ after: Sha256.optional() }),
       reply: z.object({ objects: z.array(LfsObject), more: z.boolean() }),
     },
+
+    ...lfsLockMessages,
 
     /** Has what no ref leads to dropped for good, soon. */
     prune: { input: Nothing, reply: Nothing },

@@ -59,11 +59,15 @@ import {
   COMMIT_CHANGES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
+  IMPORT_REDIRECTS_MAX,
+  IMPORT_RETRY_PAUSES_MS,
   NAMESPACES_MAX,
 } from "../../schemas/repositories/artifacts-limits.ts";
 import {
   FILE_BYTES_MAX,
   GIT_BYTES_PER_ACCOUNT,
+  LFS_LOCK_PATH_CHARS_MAX,
+  LFS_LOCKS_MAX,
   LFS_OBJECTS_MAX,
   NAMESPACE_REPOS_MAX,
   REF_NAME_BYTES_MAX,
@@ -95,6 +99,16 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "bytes of a large file by Git LFS; large files of a repository",
     `${bytes(REPO_BYTES_MAX / 2)}; ${count(LFS_OBJECTS_MAX)}`,
     "422; 409. They count towards the bytes of the repository: 507",
+  ],
+  [
+    "locks of large files in a repository; characters of a locked path",
+    `${count(LFS_LOCKS_MAX)}; ${count(LFS_LOCK_PATH_CHARS_MAX)}`,
+    "409; 400",
+  ],
+  [
+    "redirects of an import; repetitions after a 5xx",
+    `${count(IMPORT_REDIRECTS_MAX)}; ${count(IMPORT_RETRY_PAUSES_MS.length)}`,
+    "it fails, and `status_reason` says why",
   ],
   [
     "refs of a repository; bytes of a ref's name",

@@ -19,7 +19,9 @@ describe("git-storage", () => {
     expect(reply).to.deep.equal({ bytes: 0, heldBytes: 100 });
     const full = refusal(() => hold(state, 1, { number: 2 }));
     expect(full.code).to.equal("storage_full");
-    expect(full.message).to.contain("may have 100 bytes").and.to.contain("has 100");
+    expect(full.message)
+      .to.contain("may have 100 (TRUNKLINE_GIT_BYTES_PER_ACCOUNT)")
+      .and.to.contain("has 100");
     expect(hold(state, 1_000, { number: 2, bytesMax: 0 }).reply.heldBytes).to.equal(1_100);
     expect(refusal(() => hold(initial, 101)).code).to.equal("storage_full");
     // Of a hold that is made twice there is one.

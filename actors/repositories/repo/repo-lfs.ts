@@ -5,6 +5,7 @@ import {
   LFS_OBJECTS_MAX,
   REPO_BYTES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
+import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { type HeldLfsObject, type LfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
 import { type LiveRepo, type RepoRow, type RepoRows, rowsOf } from "./repo-state.ts";
 import { checkHeld } from "./repo-upkeep.ts";
@@ -56,7 +57,7 @@ export function nameLfsObjects(
   const lfsBytes = [...added.values()].reduce((sum, { bytes }) => sum + bytes, live.lfsBytes);
   const state = { ...live, lfsObjects, lfsBytes };
   if (bytesOf(state) > bytesMax) {
-    const text = `Cannot store: the repository would have more than ${bytesMax} bytes`;
+    const text = `Cannot store: ${repoTooLarge(bytesOf(live), bytesMax)}`;
     throw new ActorError("storage_full", text);
   }
   const written = Array.from(added, ([oid, { bytes }]) => {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { LfsLock } from "../../../schemas/repositories/lfs-lock.ts";
 import { Pack, RefTable, RepoEntry, RepoToken } from "../../../schemas/repositories/repo.ts";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";
 
@@ -58,6 +59,9 @@ export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
  *
  * Row `lfs.<sha-256>`: `{ row, bytes }`: a large file
  *
+ * Row `lock.<id>`: `{ row, path, owner: { id, name }, lockedAt }`: a lock of a large file; `owner.id` is the id of a
+ * token
+ *
  * Row `token.<id>`: `{ row, id, scope, createdAt, expiresAt, revokedAt, lastUsedAt, secretHash }`; the id follows
  * from the hash
  *
@@ -78,6 +82,7 @@ export const RepoRow = z.discriminatedUnion("row", [
   Pack.omit({ sha256: true }).extend({ row: z.literal("pack"), version: Version }),
   RepoToken.extend({ row: z.literal("token"), secretHash: Sha256.meta({ secret: true }) }),
   z.object({ row: z.literal("lfs"), bytes: z.int().min(0) }),
+  LfsLock.omit({ id: true }).extend({ row: z.literal("lock") }),
   z.object({ row: z.literal("part"), commands: z.array(z.string()) }),
 ]);
 export type RepoRow = DeepReadonly<z.infer<typeof RepoRow>>;
@@ -85,6 +90,7 @@ export type RepoRows = ReadonlyMap<string, RepoRow>;
 
 export const tokenRow = (id: string) => `token.${id}`;
 export const partRow = (push: string, part: number) => `part.${push}.${part}`;
+export const lockRow = (id: string) => `lock.${id}`;
 export const refsRow = (row: number) => `refs.${row}`;
 
 /** The rows of one shape, with what comes after the dot of their names. */

@@ -10,21 +10,18 @@ import {
   STAGED_MS,
   STAGED_PUSHES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
-import { folded, namespaceKey } from "../../../schemas/repositories/git-names.ts";
+import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import { namespace, RepoListing } from "../../../schemas/repositories/namespace.ts";
-import {
-  packRow,
-  type RepoAddress,
-  type RepoEntry,
-  repo,
-} from "../../../schemas/repositories/repo.ts";
+import { packRow, type RepoEntry, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { adoptedBranch, checkDefaultBranch } from "./default-branch.ts";
 import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";
+import { liveAt } from "./live-at.ts";
 import { readManifest } from "./read-manifest.ts";
 import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
+import { createLock, listLocks, removeLock } from "./repo-locks.ts";
 import { type LiveRepo, partRow, RepoRow, RepoState } from "./repo-state.ts";
 import { listTokens, mintToken, revokeToken, verifyToken } from "./repo-tokens.ts";
 import {
@@ -265,6 +262,20 @@ export const repoActor = defineActor(repo, {
       return { state, reply: listLfsObjects(rows, after) };
     },
 
+    createLfsLock(state, { address, ...asked }, { rows, ...context }) {
+      const live = liveAt(state, address);
+      return { state: live, ...createLock(live, rows, asked, context) };
+    },
+
+    listLfsLocks(state, { address, ...asked }, { rows }) {
+      liveAt(state, address);
+      return { state, reply: listLocks(rows, asked) };
+    },
+
+    removeLfsLock(state, { address, ...asked }, { rows }) {
+      return { state: liveAt(state, address), ...removeLock(rows, asked) };
+    },
+
     prune(state, _input, { key, now }) {
       const live = liveAt(state);
       return { ...beginUpkeep({ ...live, toPrune: true }, key, now), reply: {} };
@@ -343,21 +354,6 @@ export const repoActor = defineActor(repo, {
     },
   },
 });
-
-/** Refuses alike what was never there, what is gone, and what is somewhere else. */
-function liveAt(
-  state: RepoState,
-  address: { [part in keyof RepoAddress]?: string | undefined } = {},
-): LiveRepo {
-  const { accountId, namespace: space, name } = address;
-  const found =
-    state.life === "live" &&
-    (accountId === undefined || accountId === state.accountId) &&
-    (space === undefined || folded(space) === folded(state.namespace)) &&
-    (name === undefined || folded(name) === folded(state.name));
-  if (!found) throw new ActorError("not_found", "Repository not found");
-  return state;
-}
 
 function entryOf(live: LiveRepo, id: string): RepoEntry {
   // The contract's schema takes from it what is shown.

@@ -1,17 +1,22 @@
-/** Reads what a git client shows to be let in: a token as Bearer, or as password of Basic with any user. */
-import { repoTokenHash } from "../repo-token-text.ts";
+/** Reads the token that a git client shows: as Bearer, or as the password of Basic with any user. */
 
-/** The hash of the token, or undefined where none is shown. */
-export function shownToken(authorization: string | undefined): string | undefined {
+export interface ShownToken {
+  text: string;
+  /** The user beside the token. Clients choose it freely, so it proves nothing. */
+  user?: string;
+}
+
+/** Returns undefined if the client shows no token. */
+export function shownToken(authorization: string | undefined): ShownToken | undefined {
   const [, scheme = "", value = ""] = /^(\S+) +(\S+) *$/.exec(authorization ?? "") ?? [];
   switch (scheme.toLowerCase()) {
     case "bearer":
-      return repoTokenHash(value);
+      return { text: value };
     case "basic": {
       const [user = "", ...others] = Buffer.from(value, "base64").toString("utf8").split(":");
       const password = others.join(":");
-      const text = password === "" ? user : password;
-      return text === "" ? undefined : repoTokenHash(text);
+      if (password !== "") return { text: password, ...(user !== "" && { user }) };
+      return user === "" ? undefined : { text: user };
     }
     default:
       return undefined;

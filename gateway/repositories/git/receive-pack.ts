@@ -110,7 +110,6 @@ async function decide(
   if (taken.lacksRoom) {
     // Nobody waits for it: there is room for a later push, or there is not.
     parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
-    return unpackFailed(push, REF_RESULTS.q);
   }
   if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
   const outcome = await accept(parts, repo, { push, taken, signal, ends }).catch((error: unknown) =>
@@ -165,6 +164,7 @@ async function accept(
   const inspected = files
     ? await inspectPack(files, taken, tips, signal, {
         below: repo.manifest.treeDepth,
+        known: repo.manifest.refs.values(),
         sizes: parts.sizes,
       })
     : { types: new Map<string, string>(), treeDepth: repo.manifest.treeDepth };
@@ -217,6 +217,7 @@ async function commit(
     generation: manifest.generation,
     forward: found.forward.map((number) => numbers.indexOf(number)).filter((number) => number >= 0),
     packs: found.packs,
+    bytes: manifest.bytes,
     bytesMax: sizes.repoBytes,
     options,
     ...(found.treeDepth !== undefined && {

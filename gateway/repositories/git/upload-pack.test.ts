@@ -45,13 +45,21 @@ exec "${real}" "$@"
   }
 
   for (const version of ["0", "2"]) {
-    it(`searches for no deltas where it deepens, by version ${version}`, async () => {
+    it(`searches for no deltas at depth 1, by version ${version}`, async () => {
       const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
-      for (const deepening of ["--depth=1", "--depth=3", "--shallow-since=1970-01-02"]) {
+      const seen = await windowsOf((copy, remote) =>
+        copy.git(...fetched, "--depth=1", remote, "main"),
+      );
+      expect(seen).to.include("0");
+    });
+
+    it(`searches for deltas where it deepens further, by version ${version}`, async () => {
+      const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
+      for (const deepening of ["--depth=2", "--depth=10", "--shallow-since=1970-01-02"]) {
         const seen = await windowsOf((copy, remote) =>
           copy.git(...fetched, deepening, remote, "main"),
         );
-        expect(seen, deepening).to.include("0");
+        expect([...seen], deepening).to.deep.equal(["its own"]);
       }
       const unshallow = await windowsOf(async (copy, remote) => {
         await copy.git(...fetched, "--depth=1", remote, "main");
@@ -59,7 +67,7 @@ exec "${real}" "$@"
         await rm(windows, { force: true });
         await copy.git(...fetched, "--unshallow", remote, "main");
       });
-      expect(unshallow).to.include("0");
+      expect([...unshallow]).to.deep.equal(["its own"]);
     });
 
     it(`searches for them everywhere else, by version ${version}`, async () => {

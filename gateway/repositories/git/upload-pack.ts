@@ -25,8 +25,8 @@ export interface FetchExchange {
 
 /** On its side band. */
 const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
-/** A line of its own: in versions 0 and 1 every client names what begins with the word among its capabilities. */
-const DEEPENS = /[0-9a-f]{4}deepen[- ]/;
+/** The line of a request for depth 1, with its length, in every version of the protocol. */
+const OF_DEPTH_1 = /000cdeepen 1|000ddeepen 1\n/;
 const SERVE = ["upload-pack", "--strict", "--stateless-rpc"];
 
 /** Which refs there are, in versions 0 and 1, where only git knows: with what annotated tags point at. */
@@ -50,8 +50,9 @@ export async function uploadPack(
     await new AnswerPace(exchange.response, parts.pace).end(exchange.signal, listed);
     return;
   }
-  // A shallow clone searches for deltas anew: a third of the time without, in as many bytes.
-  const config = DEEPENS.test(input.toString("latin1")) ? { "pack.window": "0" } : {};
+  // A shallow fetch searches for deltas where a base is not sent. At depth 1 that finds 0.1 % fewer bytes for 2.5
+  // times the processor time. Deeper fetches need it: without, depth 50 of a real history is 2.9 times as large.
+  const config = OF_DEPTH_1.test(input.toString("latin1")) ? { "pack.window": "0" } : {};
   await serve(parts, repo, exchange, { parameters: SERVE, input, config });
 }
 

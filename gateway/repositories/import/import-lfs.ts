@@ -5,15 +5,17 @@ import { ActorError } from "../../../schemas/errors.ts";
 import {
   IMPORT_LFS_ANSWER_BYTES_MAX,
   IMPORT_LFS_AT_ONCE,
+  IMPORT_RETRY_PAUSES_MS,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
-import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
+import { GIT_SIZE_SETTINGS, lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
 import { type ImportProgress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import type { GitParts } from "../git-parts.ts";
 import { pointersIn } from "../lfs/lfs-pointers.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { heldNow } from "../packs/pack-store.ts";
+import { retried } from "./retried.ts";
 
 /** A request to an address that is checked first. Its answer is given decoded, and no more of it than `bytesMax`. */
 export type ImportFetch = (
@@ -23,12 +25,16 @@ export type ImportFetch = (
     headers: Record<string, string>;
     body?: string;
     bytesMax: number;
+    /** 0 returns a redirect as it is. */
+    redirectsMax?: number;
     signal: AbortSignal;
   },
-) => Promise<{ status: number; body: Readable }>;
+) => Promise<{ status: number; headers: Headers; body: Readable }>;
 
 export interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
   fetch: ImportFetch;
+  /** Pauses before a request is repeated after a 5xx. */
+  retryPausesMs?: readonly number[] | undefined;
   /** How many one import may bring. */
   lfsObjectsMax?: number | undefined;
 }
@@ -60,12 +66,17 @@ interface Download {
  * ActorError where they are more than may be.
  */
 export async function importLfs(
-  parts: LfsImportParts,
+  { retryPausesMs = IMPORT_RETRY_PAUSES_MS, ...given }: LfsImportParts,
   repo: OpenedRepo,
   { folder, tips, url }: { folder: string; tips: readonly string[]; url: string },
   signal: AbortSignal,
   tell: (progress: ImportProgress) => void,
 ): Promise<string | null> {
+  const fetch: ImportFetch = (address, options) => {
+    const run = () => given.fetch(address, options);
+    return retried(run, isServerError, { pausesMs: retryPausesMs, signal });
+  };
+  const parts = { ...given, fetch };
   const place = { cwd: folder, environment: { GIT_DIR: "." } };
   const { lfsObjectsMax: objectsMax = LFS_OBJECTS_MAX } = parts;
   const found = await pointersIn(place, tips, signal, { objectsMax });
@@ -93,6 +104,12 @@ export async function importLfs(
   return `Its host does not give ${missing.length} of ${objects.length} large files (Git LFS), such as ${missing[0]}; push them here`;
 }
 
+/** Ends an answer that is a 5xx. */
+function isServerError({ status, body }: Awaited<ReturnType<ImportFetch>>): boolean {
+  if (status >= 500) body.destroy();
+  return status >= 500;
+}
+
 /** Before the first of them is fetched. */
 function checkSizes(
   { sizes }: LfsImportParts,
@@ -107,7 +124,7 @@ function checkSizes(
   }
   const bytes = objects.reduce((sum, object) => sum + object.bytes, manifest.bytes);
   if (bytes <= sizes.repoBytes) return;
-  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes}`;
+  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes} (${GIT_SIZE_SETTINGS.repoBytes})`;
   throw new ActorError("storage_full", text);
 }
 

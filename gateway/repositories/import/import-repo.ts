@@ -1,14 +1,10 @@
 /** Brings a public repository here: fetched by git from one checked address, then taken in as a push is. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  IMPORT_MS_MAX,
-  IMPORT_REFS_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { IMPORT_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { REFS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { refNameFault, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
@@ -24,36 +20,16 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { commitPush } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
-import { runGit, startGit } from "../process/git-process.ts";
-import { type ImportFetch, importLfs } from "./import-lfs.ts";
+import { startGit } from "../process/git-process.ts";
+import { importLfs } from "./import-lfs.ts";
+import { type Origin, type OriginParts, openOrigin, originFault } from "./import-origin.ts";
+import { progressOf } from "./import-progress.ts";
 
-export interface ImportParts extends GitParts {
-  /** All addresses of a host, each of which may be dialled; rejects where one may not. */
-  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Certificate authorities that are trusted besides the system's. */
-  authorities?: string | undefined;
-  /** For large files. */
-  fetch: ImportFetch;
+export interface ImportParts extends GitParts, OriginParts {
   lfsObjectsMax?: number;
   /** How long one may take. */
   msMax?: number;
 }
-
-interface Remote {
-  /** Where HEAD leads to. */
-  head: string | undefined;
-  refs: Map<string, string>;
-}
-
-const SETTINGS = {
-  "http.followRedirects": "false",
-  "http.lowSpeedLimit": "1000",
-  "http.lowSpeedTime": "60",
-  "fetch.unpackLimit": "1",
-  "fetch.recurseSubmodules": "false",
-  "transfer.unpackLimit": "1",
-  "protocol.version": "2",
-};
 
 /**
  * Resolves when it is there, with what it lacks all the same; once more changes nothing. Rejects with ActorError, which
@@ -81,44 +57,27 @@ export async function importRepo(
   const leave = await parts.slots.enter(repo, signal);
   tell({ step: "asking", percent: null });
   try {
-    const settings = await settingsFor(parts, url, signal);
     await emptyRepository(folder);
-    const git = (parameters: readonly string[]) =>
-      runGit(parameters, {
-        bytesMax: IMPORT_REFS_BYTES_MAX,
-        cwd: folder,
-        environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
-        config: settings,
-        signal,
-      });
-    const remote = await lookAt(git, url);
-    const wanted = wantedRefs(remote, branch);
+    const origin = await openOrigin(parts, { folder, url }, signal);
+    const wanted = wantedRefs(origin, branch);
     if (wanted.size === 0) return null;
-    const specs = [...wanted.keys()].map((ref) => `+${ref}:${ref}`).join("\n");
-    const shallower = depth === null ? [] : [`--depth=${depth}`];
-    const parameters = ["--progress", "--no-tags", "--no-write-fetch-head", "--stdin"];
-    const fetched = await runGit(["fetch", ...parameters, ...shallower, "--", url], {
-      cwd: folder,
-      environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
-      config: settings,
-      input: `${specs}\n`,
+    await fetchRefs(origin, [...wanted.keys()], {
+      depth,
       fileBytesMax: 2 * parts.sizes.repoBytes,
-      signal,
       onStderr: progressOf(tell),
     });
-    if (fetched.code !== 0) throw failed(fetched.stderr, url);
     tell({ step: "checking", percent: null });
-    const refs = await listRefs(git);
+    const refs = await listRefs(origin.git);
     const shallow = await shallowOf(folder);
     // Before any ref reaches these commits, so that readers know where history ends.
     if (shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
     // Before there is anything, too: a task that is run again leaves what it finds.
-    const head = branch === null ? remote.head : `refs/heads/${branch}`;
+    const head = branch === null ? origin.head : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
     // So are large files: nobody looks for them once there are refs.
-    const large = { folder, tips: [...refs.values()], url };
+    const large = { folder, tips: [...refs.values()], url: origin.url };
     const lacking = await importLfs(parts, repo, large, signal, tell);
     await takeIn(parts, repo, { folder, refs, shallow, signal });
     return lacking;
@@ -132,47 +91,32 @@ export async function importRepo(
   }
 }
 
-/** Looks up and checks the address, and makes git connect to exactly that one. */
-async function settingsFor(
-  { resolve, authorities }: ImportParts,
-  text: string,
-  signal: AbortSignal,
-) {
-  const url = new URL(text);
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const [address] = await resolve(host, signal);
-  if (address === undefined) throw new ActorError("name_not_resolved", `Cannot find "${host}"`);
-  const shown = isIPv6(address) ? `[${address}]` : address;
-  return {
-    ...SETTINGS,
-    "http.curloptResolve": `${url.hostname}:${url.port || 443}:${shown}`,
-    ...(authorities !== undefined && { "http.sslCAInfo": authorities }),
-  };
-}
-
 async function emptyRepository(folder: string): Promise<void> {
   await mkdir(join(folder, "objects", "pack"), { recursive: true });
   await mkdir(join(folder, "refs"), { recursive: true });
   await writeFile(join(folder, "HEAD"), "ref: refs/heads/none-of-those\n");
 }
 
-type Git = (parameters: readonly string[]) => ReturnType<typeof runGit>;
-
-async function lookAt(git: Git, url: string): Promise<Remote> {
-  const { code, stdout, stderr } = await git(["ls-remote", "--symref", "--", url]);
-  if (code !== 0) throw failed(stderr, url);
-  const refs = new Map<string, string>();
-  let head: string | undefined;
-  for (const line of stdout.toString("utf8").split("\n")) {
-    const [value = "", name = ""] = line.split("\t");
-    if (name === "HEAD" && value.startsWith("ref: ")) head = value.slice("ref: ".length);
-    else if (/^[0-9a-f]{40}$/.test(value) && !name.endsWith("^{}")) refs.set(name, value);
-  }
-  return { head, refs };
+async function fetchRefs(
+  { git, url }: Origin,
+  refs: readonly string[],
+  {
+    depth,
+    ...options
+  }: { depth: number | null; fileBytesMax: number; onStderr: (text: string) => void },
+): Promise<void> {
+  const specs = refs.map((ref) => `+${ref}:${ref}`).join("\n");
+  const shallower = depth === null ? [] : [`--depth=${depth}`];
+  const parameters = ["--progress", "--no-tags", "--no-write-fetch-head", "--stdin"];
+  const { code, stderr } = await git(["fetch", ...parameters, ...shallower, "--", url], {
+    ...options,
+    input: `${specs}\n`,
+  });
+  if (code !== 0) throw originFault(stderr, url);
 }
 
 /** What is no branch, tag or note is of use to its host alone. */
-function wantedRefs({ refs }: Remote, branch: string | null): Map<string, string> {
+function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string> {
   if (branch !== null) {
     const ref = `refs/heads/${branch}`;
     const value = refs.get(ref);
@@ -191,7 +135,7 @@ function wantedRefs({ refs }: Remote, branch: string | null): Map<string, string
   return wanted;
 }
 
-async function listRefs(git: Git): Promise<Map<string, string>> {
+async function listRefs(git: Origin["git"]): Promise<Map<string, string>> {
   const { code, stdout, stderr } = await git(["for-each-ref", "--format=%(objectname) %(refname)"]);
   if (code !== 0) throw new Error(`Cannot list refs of an import: ${stderr}`);
   const lines = stdout.toString("utf8").split("\n").filter(Boolean);
@@ -212,23 +156,6 @@ async function shallowOf(folder: string): Promise<string[]> {
   const reason = `Cannot import: at that depth its history ends in ${commits} commits, past ${REPO_SHALLOW_MAX}; name a branch, or a greater depth`;
   throw new ActorError("limit_reached", reason);
 }
-
-/** What `git fetch --progress` says, whose lines end where they are written over. */
-export function progressOf(tell: (progress: ImportProgress) => void): (text: string) => void {
-  let line = "";
-  return (text) => {
-    const lines = `${line}${text}`.split(/[\r\n]/);
-    line = (lines.pop() ?? "").slice(-PROGRESS_CHARS_MAX);
-    for (const said of lines) {
-      const [, what, percent] =
-        /^(Receiving objects|Resolving deltas): +(\d{1,3})%/.exec(said) ?? [];
-      if (what === undefined) continue;
-      const step = what === "Receiving objects" ? "receiving" : "resolving";
-      tell({ step, percent: Math.min(100, Number(percent)) });
-    }
-  };
-}
-const PROGRESS_CHARS_MAX = 1_000;
 
 /** As a push of all there is: checked by git, measured, stored, and then decided. */
 async function takeIn(
@@ -264,6 +191,7 @@ async function takeIn(
     repoBytes,
     signal,
   });
+  if (taken.lacksRoom) throw new ActorError("conflict", `Cannot import: ${taken.fault}`);
   if (taken.fault !== undefined || !taken.files) {
     throw new ActorError("conflict", `Cannot import: git refuses it: ${taken.fault}`);
   }
@@ -282,6 +210,7 @@ async function takeIn(
     generation: repo.manifest.generation,
     forward: [],
     packs: [pack],
+    bytes: 0,
     bytesMax: repoBytes,
     treeDepth,
   });
@@ -294,19 +223,4 @@ async function setHead(actors: ActorClient, id: string, head: string): Promise<v
   const defaultBranch = head.slice("refs/heads/".length);
   if (refNameFault(head) !== undefined || !head.startsWith("refs/heads/")) return;
   await actors.call(repoContract, id, "configure", { defaultBranch });
-}
-
-/** What git says last, without what only its own user could answer. */
-function failed(stderr: string, url: string): ActorError {
-  // Where it is asked who it is, and may ask nobody, git says that it could not.
-  const asked = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
-  const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
-  if (asked || status) {
-    const shown = status?.[1] ?? status?.[2] ?? 401;
-    const text = `Repository "${url}" requires authentication (HTTP ${shown}): credentials are needed. Only public repositories can be imported.`;
-    return new ActorError("remote_auth_required", text);
-  }
-  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
-  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "git could not fetch it";
-  return new ActorError("upstream_unavailable", `Cannot import: ${last.slice(0, 300)}`);
 }

@@ -127,7 +127,7 @@ describe("Git LFS", function () {
       await work.git("commit", "-q", "-m", "large files");
       const pushed = await work.tryGit("push", "-u", "origin", "main");
       expect(pushed.code, pushed.stderr).to.equal(0);
-      expect(pushed.stderr).not.to.match(/error|warning|locking/i);
+      expect(pushed.stderr).not.to.match(/error|warning/i);
       // Once more, there is nothing to upload.
       await work.git("lfs", "push", "--all", "origin");
 
@@ -337,9 +337,6 @@ describe("Git LFS", function () {
     expect(past.status).to.equal(413);
     const text = await ask(repo, "objects/batch", { method: "POST", body: "{" });
     expect(text.status).to.equal(415);
-    for (const path of ["locks", "locks/verify"]) {
-      expect((await ask(repo, path, { json: {} })).status, path).to.equal(501);
-    }
     expect((await ask(repo, "elsewhere")).status).to.equal(404);
   });
 

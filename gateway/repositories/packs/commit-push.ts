@@ -7,6 +7,7 @@ import {
   PUSH_PARTS_MAX,
   SWAP_DEADLINE_MS,
 } from "../../../schemas/repositories/git-limits.ts";
+import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import {
   type RefCommand,
   type RefResult,
@@ -21,7 +22,8 @@ export interface CommittedPush {
   generation: number;
   forward: readonly number[];
   packs: readonly KeptPack[];
-  /** Bytes that the repository may have afterwards. */
+  /** Bytes that the repository has before, which a refusal names, and may have afterwards. */
+  bytes: number;
   bytesMax: number;
   options?: readonly string[];
   /** Depth of the directory tree with these packs, if it was `treeBelow` without them. */
@@ -33,7 +35,7 @@ export interface CommittedPush {
 export async function commitPush(
   actors: ActorClient,
   id: string,
-  { commands, packs, options = [], ...input }: CommittedPush,
+  { commands, packs, options = [], bytes, ...input }: CommittedPush,
 ): Promise<(string | undefined)[]> {
   const push = randomBytes(16).toString("hex");
   const parts = partsOf(commands.map(({ old, value, ref }) => `${old} ${value} ${ref}`));
@@ -58,10 +60,12 @@ export async function commitPush(
     },
     { deadlineMs: SWAP_DEADLINE_MS },
   );
-  return Array.from(results, (letter, number) =>
+  return Array.from(results, (letter, number) => {
+    if (letter === "o") return undefined;
+    if (letter === "q") return repoTooLarge(bytes, input.bytesMax);
     // The contract has no other letters.
-    letter === "o" ? undefined : refResultText(letter as RefResult, commands[number]?.ref ?? ""),
-  );
+    return refResultText(letter as RefResult, commands[number]?.ref ?? "");
+  });
 }
 
 /** As few as hold them all. */

@@ -10,11 +10,14 @@ import {
   TREE_DEPTH_TRUSTED,
 } from "../../../schemas/repositories/git-limits.ts";
 import {
+  fileTooLarge,
+  GIT_SIZE_SETTINGS,
   GIT_SIZES,
   type GitSizes,
   inflatedBytes,
 } from "../../../schemas/repositories/git-sizes.ts";
 import { startGit } from "../process/git-process.ts";
+import { pathOf } from "./object-path.ts";
 import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
 import { measureTreeDepth, measureWholeDepth, type ObjectFolders } from "./tree-depth.ts";
@@ -39,12 +42,15 @@ export async function inspectPack(
   {
     treesMax = PUSH_TREES_MAX,
     below = 0,
+    known = [],
     sizes = GIT_SIZES,
     deltaBytesMax = READ_DELTA_BYTES_MAX,
   }: {
     deltaBytesMax?: number;
     treesMax?: number;
     below?: number;
+    /** Tips of the history that was there before. */
+    known?: Iterable<string>;
     sizes?: Pick<GitSizes, "fileBytes" | "repoBytes">;
   } = {},
 ): Promise<Inspected> {
@@ -53,10 +59,9 @@ export async function inspectPack(
   const inflatedMax = inflatedBytes(sizes);
   let inflated = 0;
   let fault: string | undefined;
+  let large: PackedObject | undefined;
   for await (const { id, type, bytes } of objectsOf(files, folders, signal, deltaBytesMax)) {
-    if (bytes > sizes.fileBytes) {
-      fault ??= `object ${id} has ${bytes} bytes, past ${sizes.fileBytes}`;
-    }
+    if (bytes > sizes.fileBytes) large ??= { id, type, bytes };
     inflated += bytes;
     if (inflated > inflatedMax) {
       fault ??= `its objects have more than ${inflatedMax} bytes when they are unpacked`;
@@ -64,6 +69,13 @@ export async function inspectPack(
     if (tips.has(id)) types.set(id, type);
     if (type === "tree") trees.push(id);
     if (trees.length > treesMax) return { types, fault: TOO_MANY, treeDepth: below };
+  }
+  if (large) {
+    const path =
+      large.type === "blob" && (await pathOf(large.id, folders, { tips, known }, signal));
+    fault = path
+      ? fileTooLarge(path, large.bytes, sizes.fileBytes)
+      : `object ${large.id} has ${large.bytes} bytes, past ${sizes.fileBytes} (${GIT_SIZE_SETTINGS.fileBytes})`;
   }
   // Fewer cannot be deeper.
   let depth: number | undefined = trees.length;

@@ -1,6 +1,7 @@
 /** Takes in the pack of a push where nothing can see it, and lets git check every object and link of it. */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { PktReader } from "../git/pkt-line.ts";
@@ -72,8 +73,8 @@ export async function quarantinePack(
     });
     const name = /^pack\t([0-9a-f]{40})\n/.exec(stdout)?.[1];
     if (exit.code !== 0 || name === undefined) {
-      const lacksRoom = bytesMax < repoBytes && TOO_LARGE.test(exit.stderr);
-      return { ...quarantine, fault: faultOf(exit), ...(lacksRoom && { lacksRoom }) };
+      if (!TOO_LARGE.test(exit.stderr)) return { ...quarantine, fault: faultOf(exit) };
+      return { ...quarantine, fault: repoTooLarge(repoBytes - room, repoBytes), lacksRoom: true };
     }
     return { ...quarantine, files: withWhole(filesOf(join(folder, "pack", `pack-${name}`))) };
   } catch (error) {

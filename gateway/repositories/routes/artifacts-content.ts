@@ -1,11 +1,6 @@
-/**
- * What is in a repository: refs, history, directories, files, differences, archives; and commits made without a
- * clone.
- */
-import { createReadStream } from "node:fs";
+/** REST routes that list refs, show history, directories and differences, and commit files without a clone. */
 import type { Response } from "express";
 import { z } from "zod";
-import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import {
   READ_BYTES_MAX,
@@ -14,14 +9,11 @@ import {
 import { isProtected } from "../../../schemas/repositories/git-names.ts";
 import { commitBodyBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
-  ArchivePath,
   type CommitFiles,
   commitFilesOf,
   DiffQuery,
-  FileQuery,
   LogQuery,
   ObjectPath,
-  RawPath,
   RefsQuery,
   RepoPath,
 } from "../../../schemas/repositories/http/artifacts.ts";
@@ -32,154 +24,121 @@ import {
   WireRef,
   WireTreeEntry,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
-import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
-import { ARCHIVE_FORMATS, type ArchiveFormat, Archives } from "../read/read-archive.ts";
+import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
-import type { FoundFile } from "../read/read-repo.ts";
-import { sniffType } from "../read/read-type.ts";
 import type { Repositories } from "../repositories.ts";
 import { commitFiles } from "../write/commit-files.ts";
+import { artifactFileRoutes, type ContentParts, notFound } from "./artifacts-files.ts";
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 import { HeldBytes } from "./held-bytes.ts";
 
-const BYTES = "application/octet-stream";
+const LIST_REFS = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/refs`,
+  id: "listRefs",
+  summary: "Branches, tags and notes, by name",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: RefsQuery,
+  answer: { result: WireRef.array(), paged: "both" },
+} as const;
 
+const GET_LOG = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/log`,
+  id: "getLog",
+  summary: "The history of a ref by first parents, newest first; none in an empty repository",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: LogQuery,
+  refusals: ["object_too_large"],
+  answer: { result: WireCommit.array() },
+} as const;
+
+const GET_COMMIT = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/commit/{hash}`,
+  id: "getCommit",
+  summary: "One commit",
+  permissions: ["artifacts.read"],
+  parameters: ObjectPath,
+  query: nothing,
+  refusals: ["object_too_large"],
+  answer: { result: WireCommit },
+} as const;
+
+const GET_TREE = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/tree/{hash}`,
+  id: "getTree",
+  summary: "One directory",
+  permissions: ["artifacts.read"],
+  parameters: ObjectPath,
+  query: nothing,
+  refusals: ["object_too_large"],
+  answer: { result: WireTreeEntry.array() },
+} as const;
+
+const GET_DIFF = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/diff`,
+  id: "getDiff",
+  summary: "What is different in one commit from another",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: DiffQuery,
+  answer: { result: WireDiff },
+} as const;
+
+/** The operator's settings bound its body. */
+const COMMIT_FILES = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "post",
+  path: `${REPO}/commits`,
+  id: "commitFiles",
+  summary: "Commit files to a branch without a clone: all of it, or nothing",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  refusals: ["branch_moved", "import_in_progress", "conflict", "storage_full", "object_too_large"],
+  answer: { result: CommittedFiles, status: 201 },
+} as const;
+
+type OfObject = Asked<z.output<typeof ObjectPath>>;
+
+/** The REST routes of what is in a repository. */
 export function artifactContentRoutes(repositories: Repositories): Route[] {
   const { sizes } = repositories.parts;
-  const archives = new Archives(repositories.parts, repositories.parts);
   const held = new HeldBytes(READ_BYTES_MAX);
-  const shownTo = (response: Response) => (bytes: number) =>
-    held.hold(SHOWN_OBJECT_FACTOR * bytes, response);
-  const shared = { tag: "Repository content", wording: artifactsWording };
-  const reading = {
-    ...shared,
-    method: "get" as const,
-    permissions: ["artifacts.read" as const],
-    parameters: RepoPath,
-    query: nothing,
-  };
-  const file = (mediaType: string, description: string) => ({
-    refusals: ["range_not_satisfiable" as const],
-    answer: { mediaType, description, also: RANGED },
-  });
+  const parts = { repositories, held };
+  const archives = new Archives(repositories.parts, repositories.parts);
+  const body = { schema: commitFilesOf(sizes.fileBytes), bytesMax: commitBodyBytes(sizes) };
   return [
-    defineRoute({
-      ...reading,
-      path: `${REPO}/refs`,
-      id: "listRefs",
-      summary: "Branches, tags and notes, by name",
-      query: RefsQuery,
-      answer: { result: WireRef.array(), paged: "both" },
-      handle: refs,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/log`,
-      id: "getLog",
-      summary: "The history of a ref by first parents, newest first; none in an empty repository",
-      query: LogQuery,
-      refusals: ["object_too_large"],
-      answer: { result: WireCommit.array() },
-      handle: log,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/commit/{hash}`,
-      id: "getCommit",
-      summary: "One commit",
-      parameters: ObjectPath,
-      refusals: ["object_too_large"],
-      answer: { result: WireCommit },
-      handle: commit,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/tree/{hash}`,
-      id: "getTree",
-      summary: "One directory",
-      parameters: ObjectPath,
-      refusals: ["object_too_large"],
-      answer: { result: WireTreeEntry.array() },
-      handle: tree,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/blob/{hash}`,
-      id: "getBlob",
-      summary: "A file's bytes by their id",
-      parameters: ObjectPath,
-      ...file(BYTES, "The bytes, with their id as ETag"),
-      handle: blob,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/file`,
-      id: "getFile",
-      summary: "A file's bytes by ref and path",
-      query: FileQuery,
-      ...file(BYTES, "The bytes, with their id as ETag"),
-      handle: ({ query, ...asked }: Asked<RepoPath, FileQuery>, response) =>
-        fileAt(asked, query, response, async () => BYTES),
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/raw/{ref}/{path}`,
-      rest: "path",
-      id: "getRaw",
-      summary: "A file's bytes as their own type; whatever is text, HTML too, as plain text",
-      parameters: RawPath,
-      ...file("*/*", "The bytes, with their id as ETag"),
-      handle: raw,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/diff`,
-      id: "getDiff",
-      summary: "What is different in one commit from another",
-      query: DiffQuery,
-      answer: { result: WireDiff },
-      handle: diff,
-    }),
-    defineRoute({
-      ...reading,
-      path: `${REPO}/archive/{archive}`,
-      rest: "archive",
-      id: "getArchive",
-      summary: "All files of a commit, as .tar.gz or .zip",
-      parameters: ArchivePath,
-      refusals: ["range_not_satisfiable", "object_too_large", "conflict"],
-      answer: {
-        mediaType: "*/*",
-        description: "The archive, with the commit's id in its ETag",
-        also: RANGED,
-      },
-      handle: archive,
-    }),
-    defineRoute({
-      ...shared,
-      method: "post",
-      path: `${REPO}/commits`,
-      id: "commitFiles",
-      summary: "Commit files to a branch without a clone: all of it, or nothing",
-      permissions: ["artifacts.write"],
-      parameters: RepoPath,
-      query: nothing,
-      body: { schema: commitFilesOf(sizes.fileBytes), bytesMax: commitBodyBytes(sizes) },
-      refusals: [
-        "branch_moved",
-        "import_in_progress",
-        "conflict",
-        "storage_full",
-        "object_too_large",
-      ],
-      answer: { result: CommittedFiles, status: 201 },
-      handle: makeCommit,
-    }),
+    defineRoute({ ...LIST_REFS, handle: refs(parts) }),
+    defineRoute({ ...GET_LOG, handle: log(parts) }),
+    defineRoute({ ...GET_COMMIT, handle: commit(parts) }),
+    defineRoute({ ...GET_TREE, handle: tree(parts) }),
+    defineRoute({ ...GET_DIFF, handle: diff(parts) }),
+    ...artifactFileRoutes({ ...parts, archives }),
+    defineRoute({ ...COMMIT_FILES, body, handle: makeCommit(parts) }),
   ];
+}
 
-  async function refs({ parameters, query, signal }: Asked<RepoPath, RefsQuery>) {
+function refs({ repositories }: ContentParts) {
+  return async ({ parameters, query, signal }: Asked<RepoPath, RefsQuery>) => {
     const { prefix, limit } = query;
     const question = questionOf(parameters, prefix);
     const cursor = readCursor(query.cursor, question, z.string());
@@ -199,62 +158,34 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       })),
       resultInfo: pageInfo({ limit, cursor }, { count: shown.length, total: names.length, next }),
     };
-  }
+  };
+}
 
-  async function log({ parameters, query, signal }: Asked<RepoPath, LogQuery>, response: Response) {
+function log({ repositories, held }: ContentParts) {
+  return async ({ parameters, query, signal }: Asked<RepoPath, LogQuery>, response: Response) => {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    return { result: await reader.log(query.ref, query, shownTo(response)) };
-  }
+    return { result: await reader.log(query.ref, query, shownTo(held, response)) };
+  };
+}
 
-  async function commit(
-    { parameters, signal }: Asked<z.output<typeof ObjectPath>>,
-    response: Response,
-  ) {
+function commit({ repositories, held }: ContentParts) {
+  return async ({ parameters, signal }: OfObject, response: Response) => {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    const found = await reader.commit(parameters.hash, shownTo(response));
+    const found = await reader.commit(parameters.hash, shownTo(held, response));
     return { result: found ?? notFound("Commit") };
-  }
+  };
+}
 
-  async function tree(
-    { parameters, signal }: Asked<z.output<typeof ObjectPath>>,
-    response: Response,
-  ) {
+function tree({ repositories, held }: ContentParts) {
+  return async ({ parameters, signal }: OfObject, response: Response) => {
     const reader = await repositories.reader(addressOf(parameters), signal);
-    const found = await reader.tree(parameters.hash, shownTo(response));
+    const found = await reader.tree(parameters.hash, shownTo(held, response));
     return { result: found ?? notFound("Tree") };
-  }
+  };
+}
 
-  async function blob(
-    { parameters, signal }: Asked<z.output<typeof ObjectPath>>,
-    response: Response,
-  ) {
-    const reader = await repositories.reader(addressOf(parameters), signal);
-    const found = (await reader.blob(parameters.hash)) ?? notFound("Blob");
-    await sendFile(found, response, signal, async () => BYTES);
-  }
-
-  function raw({ parameters, ...asked }: Asked<z.output<typeof RawPath>>, response: Response) {
-    const { ref, path, ...repo } = parameters;
-    // Whatever it is, it is somebody's file and no page of ours.
-    const policy = "default-src 'none'; sandbox; frame-ancestors 'none'";
-    response.set("Content-Security-Policy", policy);
-    return fileAt({ ...asked, parameters: repo }, { ref, path }, response, async (content) =>
-      sniffType(await content()),
-    );
-  }
-
-  async function fileAt(
-    { parameters, signal }: Pick<Asked<RepoPath>, "parameters" | "signal">,
-    { ref, path }: FileQuery,
-    response: Response,
-    typeOf: TypeOf,
-  ) {
-    const reader = await repositories.reader(addressOf(parameters), signal);
-    const found = (await reader.file(ref, path)) ?? notFound("File");
-    await sendFile(found, response, signal, typeOf);
-  }
-
-  async function diff({ parameters, query, signal }: Asked<RepoPath, DiffQuery>) {
+function diff({ repositories }: ContentParts) {
+  return async ({ parameters, query, signal }: Asked<RepoPath, DiffQuery>) => {
     const repo = await repositories.open(addressOf(parameters), signal);
     const reader = repositories.readerOf(repo, signal);
     const [base, head] = await Promise.all(
@@ -275,31 +206,11 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
       new_hash: newHash,
     }));
     return { result: { base, head, files: wire, patch, truncated } };
-  }
+  };
+}
 
-  async function archive(
-    { parameters, signal }: Asked<z.output<typeof ArchivePath>>,
-    response: Response,
-  ) {
-    const [, ref = "", format = ""] = /^(.+)\.(tar\.gz|zip)$/s.exec(parameters.archive) ?? [];
-    // The path's schema takes no other.
-    const known = format as ArchiveFormat;
-    const repo = await repositories.open(addressOf(parameters), signal);
-    const id = await repositories.readerOf(repo, signal).resolve(ref);
-    if (id === undefined) return notFound("Ref");
-    const made = await archives.get(repo, { commit: id, format: known });
-    const name = `${repo.address.name}-${id.slice(0, 12)}.${known}`;
-    response.set("Content-Disposition", `attachment; filename="${name}"`);
-    const named = {
-      tag: `${id}.${known}`,
-      bytes: made.bytes,
-      type: ARCHIVE_FORMATS[known],
-      read: (start: number, end: number) => createReadStream(made.path, { start, end }),
-    };
-    await answerRanged(response.req, response, named, signal);
-  }
-
-  async function makeCommit({ parameters, body, signal }: Asked<RepoPath, unknown, CommitFiles>) {
+function makeCommit({ repositories }: ContentParts) {
+  return async ({ parameters, body, signal }: Asked<RepoPath, unknown, CommitFiles>) => {
     const changes = body.changes.map(({ path, content, base64, mode }) => {
       if (content !== undefined) return { path, content: Buffer.from(content), mode };
       if (base64 !== undefined) return { path, content: Buffer.from(base64, "base64"), mode };
@@ -309,35 +220,9 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
     const asked = { ...rest, changes, allowEmpty };
     const made = await commitFiles(repositories, addressOf(parameters), asked, signal);
     return { result: { ...made.commit, ref: made.ref, before: made.before } };
-  }
-
-  /** Bounds the bytes that wait in memory until clients have them. */
-  async function sendFile(
-    found: FoundFile,
-    response: Response,
-    signal: AbortSignal,
-    typeOf: TypeOf,
-  ): Promise<void> {
-    held.hold(found.bytes, response);
-    let content: Promise<Buffer> | undefined;
-    const read = () => {
-      content ??= found.content();
-      return content;
-    };
-    const named = {
-      tag: found.id,
-      bytes: found.bytes,
-      type: await typeOf(read),
-      read: async function* (start: number, end: number) {
-        yield (await read()).subarray(start, end + 1);
-      },
-    };
-    await answerRanged(response.req, response, named, signal);
-  }
+  };
 }
 
-type TypeOf = (content: () => Promise<Buffer>) => Promise<string>;
-
-function notFound(what: string): never {
-  throw new ActorError("not_found", `${what} not found`);
-}
+/** Counts the memory of an object as JSON until the client has it. */
+const shownTo = (held: HeldBytes, response: Response) => (bytes: number) =>
+  held.hold(SHOWN_OBJECT_FACTOR * bytes, response);

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { join, normalize } from "node:path";
@@ -61,8 +61,7 @@ describe("imports", function () {
     await work.git("--git-dir", join(served, "repo.git"), "update-server-info");
 
     const certificate = selfSignedCertificate("localhost");
-    const authorities = join(world.folder, "authorities.pem");
-    await writeFile(authorities, certificate.cert);
+    const authorities = certificate.cert;
     server = createServer(certificate, async (request, response) => {
       const asked = normalize(new URL(request.url ?? "/", "https://localhost").pathname);
       if (asked.startsWith("/smart/")) return void (await passOn(request, response));
@@ -196,7 +195,7 @@ describe("imports", function () {
     };
     expect(await fault("sized-1", { fileBytes: 3_000, repoBytes: 1_000 })).to.equal(undefined);
     expect(await fault("sized-2", { fileBytes: 2_999, repoBytes: 1_000 })).to.match(
-      /^Cannot import: object .* has 3000 bytes, past 2999$/,
+      /^Cannot import: the file "file.txt" has 3000 bytes, past 2999 /,
     );
     expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
     expect(await refsOf("sized-2")).to.deep.equal([]);
@@ -330,7 +329,7 @@ describe("imports", function () {
     answers.set("/forbidden.git", { status: 403 });
     answers.set("/moved.git", {
       status: 302,
-      headers: { Location: `${origin}/repo.git/info/refs` },
+      headers: { Location: `${origin}/elsewhere.html` },
     });
     const port = new URL(origin).port;
     const failures: [object, RegExp][] = [
@@ -344,7 +343,10 @@ describe("imports", function () {
       ],
       [{ url: `${origin}/repo.git`, depth: 1 }, /shallow/],
       [{ url: `${origin}/none.git` }, /not found/],
-      [{ url: `${origin}/moved.git` }, /302|redirect/i],
+      [
+        { url: `${origin}/moved.git` },
+        /a redirect leads to .*elsewhere.html", which is no address of a repository/,
+      ],
       [{ url: `${origin}/repo.git`, branch: "nope" }, /no branch "nope"/],
       [{ url: `https://inside.example:${port}/repo.git` }, /not one this service fetches/],
       [{ url: "https://192.168.0.1/repo.git" }, /not one this service fetches/],
@@ -356,6 +358,15 @@ describe("imports", function () {
       expect(shown.status).to.equal("failed");
       expect(shown.status_reason, JSON.stringify(json)).to.match(reason);
       expect(await refsOf(`fail-${number}`)).to.deep.equal([]);
+    }
+    const listed = await until("the listing says why", async () => {
+      const { result } = await world.ask("/imports/repos?search=fail-&limit=100");
+      const told: { status: string; status_reason: string | null }[] = result;
+      return told.every(({ status }) => status === "failed") && told;
+    });
+    for (const [number, [, reason]] of failures.entries()) {
+      const found = Object(listed.find((entry) => Object(entry).name === `fail-${number}`));
+      expect(found.status_reason).to.match(reason);
     }
   });
 

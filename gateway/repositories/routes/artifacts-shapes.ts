@@ -51,13 +51,13 @@ export function wireRepo(entry: RepoListing, remote: string): z.input<typeof Wir
     read_only: entry.readOnly,
     remote,
     status: entry.status,
+    status_reason: entry.failure ?? null,
   };
 }
 
 export function wireDetails(entry: RepoEntry, remote: string): z.input<typeof WireRepoDetails> {
   return {
     ...wireRepo(entry, remote),
-    status_reason: entry.failure,
     status_progress: entry.progress ?? null,
     protected_refs: entry.protectedRefs,
   };

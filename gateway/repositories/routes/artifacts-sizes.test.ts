@@ -35,7 +35,22 @@ describe("sizes that are set", function () {
     await work.commit("x".repeat(FILE_BYTES + 1));
     const { code, stderr } = await pushed(work, remote);
     expect(code).to.not.equal(0);
-    expect(stderr).to.contain(`has ${FILE_BYTES + 1} bytes, past ${FILE_BYTES}`);
+    expect(stderr.replaceAll("\n", " ")).to.contain(
+      `the file "file.txt" has ${FILE_BYTES + 1} bytes, past ${FILE_BYTES} (TRUNKLINE_GIT_FILE_BYTES); Git LFS`,
+    );
+  });
+
+  it("name the path of a file that an older commit of the push has, in a directory, under a new branch", async () => {
+    const remote = world.remote(await create("paths"));
+    const work = await world.checkout();
+    await work.commit("first");
+    expect((await pushed(work, remote)).code).to.equal(0);
+    await work.git("checkout", "-q", "-b", "large");
+    await work.commit("x".repeat(FILE_BYTES + 1), "data/with space/big.bin");
+    await work.commit("small again", "data/with space/big.bin");
+    const { code, stderr } = await work.tryGit("push", remote, "large");
+    expect(code).to.not.equal(0);
+    expect(stderr).to.contain('git lfs migrate import --include="data/with space/big.bin"');
   });
 
   it("hold for all of a repository, pushed, committed and large files", async () => {
@@ -54,16 +69,16 @@ describe("sizes that are set", function () {
     await work.git("commit", "-q", "-m", "more");
     const { code, stderr } = await pushed(work, world.remote(made));
     expect(code).to.not.equal(0);
-    expect(stderr).to.contain("the repository would be too large");
+    const limit = `and may have ${REPO_BYTES} (TRUNKLINE_GIT_REPO_BYTES)`;
+    const usage = /the repository would be too large: it has [1-9]\d* bytes /;
+    expect(stderr).to.match(usage).and.to.contain(limit);
     const committed = await put("all", randomBytes(200_000));
-    expect([committed.status, committed.errors[0]?.message]).to.deep.equal([
-      409,
-      "Cannot commit: the repository would be too large",
-    ]);
+    expect(committed.status).to.equal(409);
+    expect(committed.errors[0]?.message).to.match(usage).and.to.contain(limit);
     expect((await put("all", randomBytes(1_000))).status).to.equal(201);
     const [told] = await askLfs(made, 200_000);
     expect(told?.error?.code).to.equal(507);
-    expect(told?.error?.message).to.contain(`it may have ${REPO_BYTES} bytes`);
+    expect(told?.error?.message).to.match(usage).and.to.contain(limit);
   });
 
   it("hold for files of a commit by REST, of text and of other bytes", async () => {
@@ -76,7 +91,10 @@ describe("sizes that are set", function () {
       const changes = [{ path: "file", ...change }];
       const past = await world.post("/sizes/repos/commits/commits", { message: "x", changes });
       expect(past.status).to.equal(400);
-      expect(past.errors[0]?.message).to.contain(`Expected at most ${FILE_BYTES} bytes`);
+      expect(past.errors[0]?.message)
+        .to.contain(`Expected at most ${FILE_BYTES} bytes`)
+        .and.to.contain('the file "file" has')
+        .and.to.contain("(TRUNKLINE_GIT_FILE_BYTES); Git LFS");
     }
   });
 
@@ -147,7 +165,7 @@ describe("what an account stores", function () {
       }),
     );
     expect(others.map(({ code }) => code).sort()).to.deep.equal([0, 1]);
-    const full = `Cannot store: the account may have ${ACCOUNT_BYTES} bytes in repositories`;
+    const full = `bytes in repositories and may have ${ACCOUNT_BYTES} (TRUNKLINE_GIT_BYTES_PER_ACCOUNT)`;
     expect(others.find(({ code }) => code !== 0)?.stderr).to.contain(full);
 
     await until("both are settled", async () => (await stored()) > before + 1_500_000);

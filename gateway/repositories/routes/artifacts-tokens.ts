@@ -1,4 +1,4 @@
-/** Tokens of repositories: minted, listed, revoked. They open a repository for git, and nothing here. */
+/** REST routes that mint, list and revoke the tokens of repositories. Such a token opens a repository for git only. */
 import type { z } from "zod";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
@@ -19,50 +19,58 @@ import type { Repositories } from "../repositories.ts";
 import { addressOf, NAMESPACE, REPO, timeOf, wireToken } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 
-export function artifactTokenRoutes(repositories: Repositories): Route[] {
-  const shared = { tag: "Repository tokens", wording: artifactsWording };
-  return [
-    defineRoute({
-      ...shared,
-      method: "get",
-      path: `${REPO}/tokens`,
-      id: "listRepoTokens",
-      summary: "A repository's tokens without what opens it, newest first",
-      permissions: ["artifacts.read"],
-      parameters: RepoPath,
-      query: RepoTokensQuery,
-      answer: { result: WireRepoToken.array(), paged: "numbers" },
-      handle: list,
-    }),
-    defineRoute({
-      ...shared,
-      method: "post",
-      path: `${NAMESPACE}/tokens`,
-      id: "mintRepoToken",
-      summary: "Make a token with which git reads, or reads and writes, one repository",
-      permissions: ["artifacts.write"],
-      parameters: NamespacePath,
-      query: nothing,
-      body: { schema: MintRepoToken, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["limit_reached"],
-      answer: { result: MintedRepoToken, status: 201 },
-      handle: mint,
-    }),
-    defineRoute({
-      ...shared,
-      method: "delete",
-      path: `${NAMESPACE}/tokens/{token_id}`,
-      id: "revokeRepoToken",
-      summary: "Revoke a token, at once and for good",
-      permissions: ["artifacts.write"],
-      parameters: RepoTokenPath,
-      query: nothing,
-      answer: { result: RevokedRepoToken },
-      handle: revoke,
-    }),
-  ];
+const LIST_REPO_TOKENS = {
+  tag: "Repository tokens",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/tokens`,
+  id: "listRepoTokens",
+  summary: "A repository's tokens without what opens it, newest first",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: RepoTokensQuery,
+  answer: { result: WireRepoToken.array(), paged: "numbers" },
+} as const;
 
-  async function list({ parameters, query, signal }: Asked<RepoPath, RepoTokensQuery>) {
+const MINT_REPO_TOKEN = {
+  tag: "Repository tokens",
+  wording: artifactsWording,
+  method: "post",
+  path: `${NAMESPACE}/tokens`,
+  id: "mintRepoToken",
+  summary: "Make a token with which git reads, or reads and writes, one repository",
+  permissions: ["artifacts.write"],
+  parameters: NamespacePath,
+  query: nothing,
+  body: { schema: MintRepoToken, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["limit_reached"],
+  answer: { result: MintedRepoToken, status: 201 },
+} as const;
+
+const REVOKE_REPO_TOKEN = {
+  tag: "Repository tokens",
+  wording: artifactsWording,
+  method: "delete",
+  path: `${NAMESPACE}/tokens/{token_id}`,
+  id: "revokeRepoToken",
+  summary: "Revoke a token, at once and for good",
+  permissions: ["artifacts.write"],
+  parameters: RepoTokenPath,
+  query: nothing,
+  answer: { result: RevokedRepoToken },
+} as const;
+
+/** The REST routes of repository tokens. */
+export function artifactTokenRoutes(repositories: Repositories): Route[] {
+  return [
+    defineRoute({ ...LIST_REPO_TOKENS, handle: list(repositories) }),
+    defineRoute({ ...MINT_REPO_TOKEN, handle: mint(repositories) }),
+    defineRoute({ ...REVOKE_REPO_TOKEN, handle: revoke(repositories) }),
+  ];
+}
+
+function list(repositories: Repositories) {
+  return async ({ parameters, query, signal }: Asked<RepoPath, RepoTokensQuery>) => {
     const { state, page, per_page } = query;
     const { tokens, total } = await repositories.listTokens(
       addressOf(parameters),
@@ -79,13 +87,15 @@ export function artifactTokenRoutes(repositories: Repositories): Route[] {
         total_count: total,
       },
     };
-  }
+  };
+}
 
-  async function mint({
+function mint(repositories: Repositories) {
+  return async ({
     parameters,
     body,
     signal,
-  }: Asked<z.output<typeof NamespacePath>, unknown, MintRepoToken>) {
+  }: Asked<z.output<typeof NamespacePath>, unknown, MintRepoToken>) => {
     const address = addressOf({ ...parameters, name: body.repo });
     const asked = { scope: body.scope, ttlS: body.ttl };
     const { id, plaintext, scope, expiresAt } = await repositories.mintToken(
@@ -94,11 +104,13 @@ export function artifactTokenRoutes(repositories: Repositories): Route[] {
       signal,
     );
     return { result: { id, plaintext, scope, expires_at: timeOf(expiresAt) } };
-  }
+  };
+}
 
-  async function revoke({ parameters, signal }: Asked<z.output<typeof RepoTokenPath>>) {
+function revoke(repositories: Repositories) {
+  return async ({ parameters, signal }: Asked<z.output<typeof RepoTokenPath>>) => {
     const { account_id, namespace, token_id } = parameters;
     await repositories.revokeToken(account_id, namespace, token_id, signal);
     return { result: { id: token_id } };
-  }
+  };
 }

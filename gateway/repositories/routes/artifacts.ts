@@ -1,18 +1,15 @@
-/** Namespaces and repositories: made, listed, shown, changed, forked, deleted. */
+/** REST routes that create, list, show, change, fork, import, prune and delete repositories. */
 import { z } from "zod";
-import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import {
   ChangeRepo,
-  CreateNamespace,
   CreateRepo,
   ForkRepo,
   ImportRepo,
   NamespacePath,
-  NamespacesQuery,
   RepoPath,
   ReposQuery,
 } from "../../../schemas/repositories/http/artifacts.ts";
@@ -20,266 +17,162 @@ import {
   CreatedRepo,
   DeletedRepo,
   ForkedRepo,
-  WireNamespace,
   WireRepo,
   WireRepoDetails,
-  WireStored,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import type { RepoListing, RepoSort } from "../../../schemas/repositories/namespace.ts";
-import type { Caller } from "../../http/locals.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import type { CreatedRepo as MadeRepo, Repositories } from "../repositories.ts";
 import { forkRepo } from "../write/fork-repo.ts";
 import {
   addressOf,
-  NAMESPACE,
-  NAMESPACES,
   pageInfo,
   questionOf,
   REPO,
   REPOS,
   readCursor,
-  STORED,
   wireDetails,
-  wireNamespace,
   wireRepo,
 } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
-import { mustOpenNamespace } from "./check-namespace.ts";
 
-type InAccount<Q = unknown, B = unknown> = Asked<z.output<typeof AccountPath>, Q, B>;
+const CREATE_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "post",
+  path: REPOS,
+  id: "createRepo",
+  summary: "Make an empty repository, with a token to push to it",
+  permissions: ["artifacts.write"],
+  parameters: NamespacePath,
+  query: nothing,
+  body: { schema: CreateRepo, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached"],
+  answer: { result: CreatedRepo, status: 201 },
+} as const;
+
+const LIST_REPOS = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "get",
+  path: REPOS,
+  id: "listRepos",
+  summary: "Repositories of a namespace",
+  permissions: ["artifacts.read"],
+  parameters: NamespacePath,
+  query: ReposQuery,
+  answer: { result: WireRepo.array(), paged: "both" },
+} as const;
+
+const GET_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "get",
+  path: REPO,
+  id: "getRepo",
+  summary: "One repository, and how far its import is",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: nothing,
+  answer: { result: WireRepoDetails },
+} as const;
+
+const CHANGE_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "patch",
+  path: REPO,
+  id: "changeRepo",
+  summary: "Change what is said of a repository, and what pushes may do",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  body: { schema: ChangeRepo, bytesMax: JSON_BODY_BYTES_MAX },
+  answer: { result: WireRepoDetails },
+} as const;
+
+const DELETE_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "delete",
+  path: REPO,
+  id: "deleteRepo",
+  summary: "Delete a repository, its history and its tokens, for good",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  answer: { result: DeletedRepo, status: 202 },
+} as const;
+
+const FORK_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "post",
+  path: `${REPO}/fork`,
+  id: "forkRepo",
+  summary: "Make a repository that begins as this one is now",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  body: { schema: ForkRepo, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached", "import_in_progress", "fork_in_progress", "storage_full"],
+  answer: { result: ForkedRepo, status: 201 },
+} as const;
+
+const PRUNE_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "post",
+  path: `${REPO}/prune`,
+  id: "pruneRepo",
+  summary: "Drop what no ref leads to any more, for good and soon: a secret that was forced away",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  refusals: ["import_in_progress", "fork_in_progress"],
+  answer: { result: DeletedRepo, status: 202 },
+} as const;
+
+const IMPORT_REPO = {
+  tag: "Repositories",
+  wording: artifactsWording,
+  method: "post",
+  path: `${REPO}/import`,
+  id: "importRepo",
+  summary: "Make a repository of a public one elsewhere; getRepo tells how far it is",
+  permissions: ["artifacts.write"],
+  parameters: RepoPath,
+  query: nothing,
+  body: { schema: ImportRepo, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached", "import_in_progress"],
+  answer: { result: CreatedRepo, status: 201 },
+} as const;
+
 type InNamespace<Q = unknown, B = unknown> = Asked<z.output<typeof NamespacePath>, Q, B>;
 type OfRepo<Q = unknown, B = unknown> = Asked<RepoPath, Q, B>;
 
-/** What the last entry of a page stands at, in the order that was asked for. */
+/** The position of a page's last entry in the requested order. */
 const Place = z.object({
   value: z.union([z.string(), z.int()]),
   id: z.string().regex(/^[0-9a-z]{16}$/),
 });
 
+/** The REST routes of repositories. */
 export function artifactRoutes(repositories: Repositories): Route[] {
-  const shared = { tag: "Repositories", wording: artifactsWording };
-  const reading = { ...shared, permissions: ["artifacts.read" as const], query: nothing };
-  const writing = { ...shared, permissions: ["artifacts.write" as const], query: nothing };
-  const json = <S extends z.ZodType>(schema: S) => ({ schema, bytesMax: JSON_BODY_BYTES_MAX });
   return [
-    defineRoute({
-      ...reading,
-      method: "get",
-      path: STORED,
-      id: "getStoredBytes",
-      isOpenToBindings: true,
-      summary: "Bytes that the account has in repositories, and may have",
-      parameters: AccountPath,
-      answer: { result: WireStored },
-      handle: getStored,
-    }),
-    defineRoute({
-      ...writing,
-      method: "post",
-      path: NAMESPACES,
-      id: "createNamespace",
-      isOpenToBindings: true,
-      summary: "Make a namespace; one also comes to be with its first repository",
-      parameters: AccountPath,
-      body: json(CreateNamespace),
-      refusals: ["conflict", "limit_reached"],
-      answer: { result: WireNamespace, status: 201 },
-      handle: createNamespace,
-    }),
-    defineRoute({
-      ...reading,
-      method: "get",
-      path: NAMESPACES,
-      id: "listNamespaces",
-      isOpenToBindings: true,
-      summary: "The account's namespaces, by name",
-      parameters: AccountPath,
-      query: NamespacesQuery,
-      answer: { result: WireNamespace.array(), paged: "both" },
-      handle: listNamespaces,
-    }),
-    defineRoute({
-      ...reading,
-      method: "get",
-      path: NAMESPACE,
-      id: "getNamespace",
-      summary: "One namespace",
-      parameters: NamespacePath,
-      answer: { result: WireNamespace },
-      handle: getNamespace,
-    }),
-    defineRoute({
-      ...writing,
-      method: "delete",
-      path: NAMESPACE,
-      id: "deleteNamespace",
-      summary: "Delete a namespace that has no repositories",
-      parameters: NamespacePath,
-      refusals: ["conflict"],
-      answer: { result: nothing, status: 204 },
-      handle: deleteNamespace,
-    }),
-    defineRoute({
-      ...writing,
-      method: "post",
-      path: REPOS,
-      id: "createRepo",
-      summary: "Make an empty repository, with a token to push to it",
-      parameters: NamespacePath,
-      body: json(CreateRepo),
-      refusals: ["conflict", "limit_reached"],
-      answer: { result: CreatedRepo, status: 201 },
-      handle: createRepo,
-    }),
-    defineRoute({
-      ...reading,
-      method: "get",
-      path: REPOS,
-      id: "listRepos",
-      summary: "Repositories of a namespace",
-      parameters: NamespacePath,
-      query: ReposQuery,
-      answer: { result: WireRepo.array(), paged: "both" },
-      handle: listRepos,
-    }),
-    defineRoute({
-      ...reading,
-      method: "get",
-      path: REPO,
-      id: "getRepo",
-      summary: "One repository, and how far its import is",
-      parameters: RepoPath,
-      answer: { result: WireRepoDetails },
-      handle: getRepo,
-    }),
-    defineRoute({
-      ...writing,
-      method: "patch",
-      path: REPO,
-      id: "changeRepo",
-      summary: "Change what is said of a repository, and what pushes may do",
-      parameters: RepoPath,
-      body: json(ChangeRepo),
-      answer: { result: WireRepoDetails },
-      handle: changeRepo,
-    }),
-    defineRoute({
-      ...writing,
-      method: "delete",
-      path: REPO,
-      id: "deleteRepo",
-      summary: "Delete a repository, its history and its tokens, for good",
-      parameters: RepoPath,
-      answer: { result: DeletedRepo, status: 202 },
-      handle: deleteRepo,
-    }),
-    defineRoute({
-      ...writing,
-      method: "post",
-      path: `${REPO}/fork`,
-      id: "forkRepo",
-      summary: "Make a repository that begins as this one is now",
-      parameters: RepoPath,
-      body: json(ForkRepo),
-      refusals: [
-        "conflict",
-        "limit_reached",
-        "import_in_progress",
-        "fork_in_progress",
-        "storage_full",
-      ],
-      answer: { result: ForkedRepo, status: 201 },
-      handle: fork,
-    }),
-    defineRoute({
-      ...writing,
-      method: "post",
-      path: `${REPO}/prune`,
-      id: "pruneRepo",
-      summary:
-        "Drop what no ref leads to any more, for good and soon: a secret that was forced away",
-      parameters: RepoPath,
-      refusals: ["import_in_progress", "fork_in_progress"],
-      answer: { result: DeletedRepo, status: 202 },
-      handle: prune,
-    }),
-    defineRoute({
-      ...writing,
-      method: "post",
-      path: `${REPO}/import`,
-      id: "importRepo",
-      summary: "Make a repository of a public one elsewhere; getRepo tells how far it is",
-      parameters: RepoPath,
-      body: json(ImportRepo),
-      refusals: ["conflict", "limit_reached", "import_in_progress"],
-      answer: { result: CreatedRepo, status: 201 },
-      handle: importRepo,
-    }),
+    defineRoute({ ...CREATE_REPO, handle: createRepo(repositories) }),
+    defineRoute({ ...LIST_REPOS, handle: listRepos(repositories) }),
+    defineRoute({ ...GET_REPO, handle: getRepo(repositories) }),
+    defineRoute({ ...CHANGE_REPO, handle: changeRepo(repositories) }),
+    defineRoute({ ...DELETE_REPO, handle: deleteRepo(repositories) }),
+    defineRoute({ ...FORK_REPO, handle: fork(repositories) }),
+    defineRoute({ ...PRUNE_REPO, handle: prune(repositories) }),
+    defineRoute({ ...IMPORT_REPO, handle: importRepo(repositories) }),
   ];
+}
 
-  async function getStored({ caller, signal }: InAccount) {
-    const { storage } = repositories.parts;
-    const { bytes } = await storage.get(caller.accountId, signal);
-    return { result: { bytes, bytes_max: storage.bytesMax === 0 ? null : storage.bytesMax } };
-  }
-
-  async function createNamespace({
-    caller,
-    body,
-  }: InAccount<unknown, z.output<typeof CreateNamespace>>) {
-    mustOpenNamespace(caller, body.namespace);
-    const made = await repositories.createNamespace(caller.accountId, body.namespace);
-    return { result: wireNamespace(made) };
-  }
-
-  async function listNamespaces({ parameters, query, caller }: InAccount<NamespacesQuery>) {
-    const { limit } = query;
-    if (caller.namespace !== undefined) return listOwnNamespace(caller, limit);
-    const question = questionOf(parameters);
-    const cursor = readCursor(query.cursor, question, z.string());
-    const { namespaces, more, total } = await repositories.listNamespaces(caller.accountId, {
-      limit,
-      after: cursor?.after,
-    });
-    const last = more ? namespaces.at(-1) : undefined;
-    const next = last && { question, after: last.name };
-    const count = namespaces.length;
-    return {
-      result: namespaces.map(wireNamespace),
-      resultInfo: pageInfo({ limit, cursor }, { count, total, next }),
-    };
-  }
-
-  /** Lists the only namespace of a bound caller; nothing when it has no repository yet. */
-  async function listOwnNamespace({ accountId, namespace = "" }: Caller, limit: number) {
-    const found = await repositories.getNamespace(accountId, namespace).catch((error: unknown) => {
-      if (error instanceof ActorError && error.code === "not_found") return undefined;
-      throw error;
-    });
-    const result = found ? [wireNamespace(found)] : [];
-    const { length: count } = result;
-    const resultInfo = pageInfo(
-      { limit, cursor: undefined },
-      { count, total: count, next: undefined },
-    );
-    return { result, resultInfo };
-  }
-
-  async function getNamespace({ parameters, caller }: InNamespace) {
-    const found = await repositories.getNamespace(caller.accountId, parameters.namespace);
-    return { result: wireNamespace(found) };
-  }
-
-  async function deleteNamespace({ parameters, caller }: InNamespace) {
-    await repositories.deleteNamespace(caller.accountId, parameters.namespace);
-    return { result: {} };
-  }
-
-  async function createRepo({
-    parameters,
-    body,
-  }: InNamespace<unknown, z.output<typeof CreateRepo>>) {
+function createRepo(repositories: Repositories) {
+  return async ({ parameters, body }: InNamespace<unknown, z.output<typeof CreateRepo>>) => {
     const address = addressOf({ ...parameters, name: body.name });
     const made = await repositories.create(address, {
       description: body.description,
@@ -287,9 +180,11 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       readOnly: body.read_only,
     });
     return { result: wireCreated(made) };
-  }
+  };
+}
 
-  async function listRepos({ parameters, query, caller }: InNamespace<ReposQuery>) {
+function listRepos(repositories: Repositories) {
+  return async ({ parameters, query, caller }: InNamespace<ReposQuery>) => {
     const { cursor: text, limit, search, sort, direction } = query;
     const { accountId } = caller;
     const key = namespaceKey(accountId, parameters.namespace);
@@ -308,18 +203,18 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       ),
       resultInfo: pageInfo({ limit, cursor }, { count: repos.length, total, next }),
     };
-  }
+  };
+}
 
-  async function getRepo({ parameters, signal }: OfRepo) {
+function getRepo(repositories: Repositories) {
+  return async ({ parameters, signal }: OfRepo) => {
     const entry = await repositories.get(addressOf(parameters), signal);
     return { result: wireDetails(entry, repositories.remote(entry)) };
-  }
+  };
+}
 
-  async function changeRepo({
-    parameters,
-    body,
-    signal,
-  }: OfRepo<unknown, z.output<typeof ChangeRepo>>) {
+function changeRepo(repositories: Repositories) {
+  return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ChangeRepo>>) => {
     const settings = {
       description: body.description,
       defaultBranch: body.default_branch,
@@ -328,17 +223,17 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     };
     const entry = await repositories.configure(addressOf(parameters), settings, signal);
     return { result: wireDetails(entry, repositories.remote(entry)) };
-  }
+  };
+}
 
-  async function deleteRepo({ parameters }: OfRepo) {
+function deleteRepo(repositories: Repositories) {
+  return async ({ parameters }: OfRepo) => {
     return { result: await repositories.delete(addressOf(parameters)) };
-  }
+  };
+}
 
-  async function prune({ parameters, signal }: OfRepo) {
-    return { result: await repositories.prune(addressOf(parameters), signal) };
-  }
-
-  async function fork({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ForkRepo>>) {
+function fork(repositories: Repositories) {
+  return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ForkRepo>>) => {
     const request = {
       name: body.name,
       description: body.description,
@@ -347,13 +242,17 @@ export function artifactRoutes(repositories: Repositories): Route[] {
     };
     const made = await forkRepo(repositories, addressOf(parameters), request, signal);
     return { result: { ...wireCreated(made), objects: made.objects } };
-  }
+  };
+}
 
-  async function importRepo({
-    parameters,
-    body,
-    signal,
-  }: OfRepo<unknown, z.output<typeof ImportRepo>>) {
+function prune(repositories: Repositories) {
+  return async ({ parameters, signal }: OfRepo) => {
+    return { result: await repositories.prune(addressOf(parameters), signal) };
+  };
+}
+
+function importRepo(repositories: Repositories) {
+  return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
     const address = addressOf(parameters);
     const { url, branch, depth, read_only: readOnly } = body;
     const asked = { url, branch, depth, readOnly };
@@ -364,7 +263,7 @@ export function artifactRoutes(repositories: Repositories): Route[] {
       throw new ActorError("import_in_progress", "Cannot import: it is being imported already");
     });
     return { result: wireCreated(made) };
-  }
+  };
 }
 
 function wireCreated(made: MadeRepo): z.input<typeof CreatedRepo> {

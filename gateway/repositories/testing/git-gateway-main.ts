@@ -15,7 +15,7 @@ import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { WorkerHost } from "../../../actors/runtime/workers/worker-host.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
-import { gitService } from "../git/git-router.ts";
+import { gitService } from "../git/git-service.ts";
 import type { LfsBlobs } from "../lfs/lfs-store.ts";
 import type { PackBlobs } from "../packs/pack-store.ts";
 import { upkeepWorker } from "../upkeep/upkeep-worker.ts";

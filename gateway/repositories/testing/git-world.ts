@@ -33,7 +33,7 @@ import {
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
 import { KEEP_ALIVE_MS } from "../../main.ts";
-import { type GitOptions, type GitService, gitService } from "../git/git-router.ts";
+import { type GitOptions, type GitService, gitService } from "../git/git-service.ts";
 import { newRepoToken, repoTokenText } from "../repo-token-text.ts";
 import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
 

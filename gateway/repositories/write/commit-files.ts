@@ -110,6 +110,7 @@ async function tryCommit(
     generation: manifest.generation,
     forward: [0],
     packs: [stored],
+    bytes: manifest.bytes,
     bytesMax: parts.sizes.repoBytes,
     treeDepth: Math.max(manifest.treeDepth, COMMIT_PATH_DEPTH_MAX),
   });
@@ -174,9 +175,10 @@ async function checkedByGit(
       repoBytes,
       signal,
     });
-    const { files, fault } = taken;
+    const { files, fault, lacksRoom } = taken;
     if (files && fault === undefined) return Object.assign(taken, { files });
     await taken[Symbol.asyncDispose]();
+    if (lacksRoom) throw new ActorError("conflict", `Cannot commit: ${fault}`);
     const message = `git refuses it: ${fault}`;
     throw new ActorError("invalid_request", `Cannot commit: ${message}`, {
       faults: [{ pointer: "/changes", message }],

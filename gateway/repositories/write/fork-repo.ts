@@ -197,6 +197,7 @@ async function forkInParts(
     forward: [],
     packs,
     // It may have what its origin has, whatever has been set since.
+    bytes: 0,
     bytesMax: REPO_BYTES_SETTING_MAX,
     treeDepth,
   });

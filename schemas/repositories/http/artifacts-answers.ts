@@ -42,16 +42,16 @@ export const WireRepo = z.object({
   read_only: z.boolean(),
   remote: z.string().describe("For git"),
   status: RepoStatus,
-});
-
-/** With what a list does not show. */
-export const WireRepoDetails = WireRepo.extend({
   status_reason: z
     .string()
     .nullable()
     .describe(
       "Why an import or a fork has failed, or what an import lacks: large files that its host does not give",
     ),
+});
+
+/** With what a list does not show. */
+export const WireRepoDetails = WireRepo.extend({
   status_progress: ImportProgress.nullable().describe(
     "What an import is at, and how much of that is done",
   ),

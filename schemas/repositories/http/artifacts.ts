@@ -34,6 +34,7 @@ import {
   REPO_TOKEN_TTL_S_MIN,
 } from "../git-limits.ts";
 import { BranchName, NamespaceName, ObjectId, ProtectedRef, RepoName } from "../git-names.ts";
+import { fileTooLarge } from "../git-sizes.ts";
 import { RepoSort } from "../namespace.ts";
 import { RepoTokenId, RepoTokenScope, RepoTokenState } from "../repo.ts";
 
@@ -317,7 +318,7 @@ const changeOf = (fileBytes: number) =>
         ["base64", base64 === undefined ? 0 : bytesInBase64(base64)],
       ] as const) {
         if (bytes <= fileBytes) continue;
-        const message = `Expected at most ${fileBytes} bytes`;
+        const message = `Expected at most ${fileBytes} bytes: ${fileTooLarge(change.path, bytes, fileBytes)}`;
         context.addIssue({ code: "custom", path: [name], message });
       }
     });

@@ -1,0 +1,172 @@
+/** Decides who may do what with which repository, by the token that a git client shows. */
+import type { Request } from "express";
+import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
+import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
+import { LFS_LOCK_NAME_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { NamespaceName, RepoName } from "../../../schemas/repositories/git-names.ts";
+import { type RepoAddress, repo, repoTokenId } from "../../../schemas/repositories/repo.ts";
+import { Id } from "../../../schemas/values.ts";
+import { readToken } from "../../account/api-token-text.ts";
+import {
+  type Attempt,
+  type Credential,
+  FailedAuthentications,
+} from "../../account/failed-authentications.ts";
+import type { FoundToken, Tokens } from "../../account/found-token.ts";
+import type { GitParts } from "../git-parts.ts";
+import { repoTokenHash } from "../repo-token-text.ts";
+import { shownToken } from "./git-auth.ts";
+import type { Exchange, Service } from "./git-exchange.ts";
+
+export interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
+  now: () => number;
+  /** API tokens of accounts. When absent, only a repository's own tokens open it. */
+  tokens?: Tokens | undefined;
+}
+
+/** The client behind a good token. */
+export interface GitClient {
+  /** The id of its token. */
+  id: string;
+  /** The user of its remote's address; defaults to the id. */
+  name: string;
+}
+
+/** What a request wants of a repository. */
+interface Wanted<T> {
+  address: RepoAddress;
+  service: Service;
+  signal: AbortSignal;
+  use: Use<T>;
+  user: string | undefined;
+}
+type Use<T> = (id: string, address: RepoAddress, client: GitClient) => Promise<T>;
+
+export class GitAccess {
+  readonly #parts: GitAccessParts;
+  readonly #failed: FailedAuthentications;
+
+  constructor(parts: GitAccessParts) {
+    this.#parts = parts;
+    this.#failed = new FailedAuthentications(parts.now);
+  }
+
+  /** Resolves to the result of `use`, which reads only: it may run before the token is known to be good. */
+  async authorize<T>({ request, signal }: Exchange, service: Service, use: Use<T>): Promise<T> {
+    const shown = shownToken(request.get("authorization"));
+    if (shown === undefined) {
+      throw new ActorError("unauthenticated", "A token of this repository is needed");
+    }
+    const { text, user } = shown;
+    const wanted = { address: addressOf(request), service, signal, use, user };
+    const { accountId } = wanted.address;
+    // OAuth access tokens do not open repositories: clients would write them into addresses of remotes.
+    const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
+    const client = request.ip ?? "";
+    return found
+      ? await this.#openWithApiToken(client, found, wanted)
+      : await this.#openWithRepoToken(client, repoTokenHash(text), wanted);
+  }
+
+  async #openWithRepoToken<T>(
+    client: string,
+    secretHash: string,
+    { address, service, signal, use, user }: Wanted<T>,
+  ): Promise<T> {
+    const { actors, finder } = this.#parts;
+    const opens = async (id: string) => {
+      const used = use(id, address, clientOf(repoTokenId(secretHash), user));
+      // Only a client whose token is good hears of this call's failure.
+      used.catch(() => {});
+      const input = { address, secretHash };
+      const token = await actors
+        .call(repo, id, "verifyToken", input, { signal })
+        .catch((error: unknown) => {
+          throw isRefusal(error, "forbidden") ? new TokenRefused() : error;
+        });
+      return [token, await used] as const;
+    };
+    // A repository's token names no identity but itself.
+    const credential = { identity: secretHash, proof: "" };
+    const isUnknown = (error: unknown) =>
+      error instanceof TokenRefused || isRefusal(error, "not_found");
+    const [token, result] = await this.#attempt(client, credential, isUnknown, () =>
+      finder.with(address, signal, opens),
+    );
+    if (service === "git-receive-pack" && token.scope !== "write") {
+      throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
+    }
+    return result;
+  }
+
+  /** Opens the repositories of the token's account, as far as its permissions for the REST API go. */
+  async #openWithApiToken<T>(
+    client: string,
+    { credential, find }: FoundToken,
+    { address, service, signal, use, user }: Wanted<T>,
+  ): Promise<T> {
+    const { actors, finder } = this.#parts;
+    const isUnknown = (error: unknown) => isRefusal(error, "unauthenticated");
+    const caller = await this.#attempt(client, credential, isUnknown, find);
+    if (caller.accountId !== address.accountId) throw new ActorError("forbidden", NOT_OPENED);
+    const needed = service === "git-receive-pack" ? "artifacts.write" : "artifacts.read";
+    if (!permits(caller.permissions, needed)) {
+      const text = `Insufficient permissions: this token lacks "${PERMISSIONS[needed]}"`;
+      throw new ActorError("forbidden", text);
+    }
+    return await finder.with(address, signal, async (id) => {
+      // A remembered id may belong to a repository of another name by now.
+      await actors.call(repo, id, "get", address, { signal });
+      return use(id, address, clientOf(caller.tokenId, user));
+    });
+  }
+
+  /** Counts the attempt if the token is unknown, and answers that alike whether or not the repository exists. */
+  async #attempt<T>(
+    client: string,
+    credential: Credential,
+    isUnknown: (error: unknown) => boolean,
+    open: () => Promise<T>,
+  ): Promise<T> {
+    const attempt = await this.#failed.begin(client, credential);
+    try {
+      const opened = await open();
+      attempt.settle("good");
+      return opened;
+    } catch (error) {
+      throw refusalOf(attempt, error, isUnknown(error));
+    }
+  }
+}
+
+const clientOf = (id: string, user = id): GitClient => ({
+  id,
+  name: user.slice(0, LFS_LOCK_NAME_CHARS_MAX).toWellFormed(),
+});
+
+/** Strangers must not learn which repositories exist. */
+function refusalOf(attempt: Attempt, error: unknown, isUnknown: boolean): unknown {
+  const retryAfterS = attempt.settle(isUnknown ? "unknown" : "unclear");
+  if (retryAfterS > 0) {
+    const text = "Too many unknown tokens came from this address";
+    return new ActorError("rate_limited", text, { retryAfterS });
+  }
+  return isUnknown ? new ActorError("forbidden", NOT_OPENED) : error;
+}
+
+const NOT_OPENED = "Invalid or expired token, or there is no such repository";
+class TokenRefused extends Error {}
+
+const isRefusal = (error: unknown, code: ErrorCode) =>
+  error instanceof ActorError && error.code === code;
+
+/** Reads the address in the path. An address that no repository can have is as unknown as any other. */
+function addressOf({ params }: Request): RepoAddress {
+  const accountId = Id.safeParse(params.account);
+  const namespace = NamespaceName.safeParse(params.namespace);
+  const name = RepoName.safeParse(String(params.name).replace(/\.git$/, ""));
+  if (!accountId.success || !namespace.success || !name.success) {
+    throw new ActorError("forbidden", NOT_OPENED);
+  }
+  return { accountId: accountId.data, namespace: namespace.data, name: name.data };
+}

@@ -1,0 +1,101 @@
+/** Assembles the parts that serve git in one gateway: stores, cache, process slots and the router over them. */
+import { join } from "node:path";
+import type { Router } from "express";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import {
+  GIT_CACHE_BYTES_MAX,
+  GIT_CACHE_SWEEP_MS,
+} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
+import type { Tokens } from "../../account/found-token.ts";
+import type { AnswerPaceLimits } from "../../http/answer-pace.ts";
+import { AnswerCache } from "../cache/answer-cache.ts";
+import { sweepCache } from "../cache/cache-sweep.ts";
+import { CloneIndexes } from "../cache/clone-index.ts";
+import { ManifestReader } from "../cache/manifest-reader.ts";
+import { RepoCache } from "../cache/repo-cache.ts";
+import type { GitParts } from "../git-parts.ts";
+import { type LfsBlobs, LfsStore } from "../lfs/lfs-store.ts";
+import { AccountStorage } from "../packs/account-storage.ts";
+import { type PackBlobs, PackStore } from "../packs/pack-store.ts";
+import { ProcessSlots, type SlotLimits } from "../process/process-slots.ts";
+import { RepoFinder } from "../repo-finder.ts";
+import { FetchEvents } from "./fetch-events.ts";
+import { gitRouter } from "./git-router.ts";
+
+export interface GitOptions {
+  actors: ActorClient;
+  blobs: PackBlobs & LfsBlobs;
+  /** The cache is a folder in it. */
+  dataDir: string;
+  now: () => number;
+  /** API tokens of accounts, which open repositories as far as their permissions go; defaults to none. */
+  tokens?: Tokens | undefined;
+  cacheBytesMax?: number;
+  slots?: Partial<SlotLimits>;
+  /** Packs of at least this size get bitmaps when they are cloned. */
+  bitmapsFromBytes?: number;
+  /** How long a pack that was just stored is surely there. */
+  packsHeldMs?: number;
+  /** Base of the addresses in answers; defaults to the request's own host. */
+  publicUrl?: string;
+  /** How large what is in repositories may be. */
+  sizes?: Partial<GitSizes> | undefined;
+  /** How fast answers have to be taken. */
+  pace?: Partial<AnswerPaceLimits> | undefined;
+  /** Large files on their way at a time. */
+  transfersMax?: number;
+}
+
+export interface GitService {
+  parts: GitParts;
+  /** To be mounted at `/git`. */
+  router: Router;
+  /** Brings the cache below its bound. */
+  sweep(): Promise<void>;
+  /** Resolves when all pending counts and events are sent. */
+  stop(): Promise<void>;
+}
+
+/** Starts the service of one gateway. The caller must stop it. */
+export async function gitService(options: GitOptions): Promise<GitService> {
+  const { actors, blobs, dataDir, now, cacheBytesMax = GIT_CACHE_BYTES_MAX } = options;
+  const { packsHeldMs, publicUrl, transfersMax, bitmapsFromBytes } = options;
+  const sizes = { ...GIT_SIZES, ...options.sizes };
+  const storage = new AccountStorage(actors, { now, bytesMax: sizes.accountBytes });
+  const held = { storage, ...(packsHeldMs !== undefined && { heldMs: packsHeldMs }) };
+  const packs = new PackStore(blobs, actors, held);
+  const lfs = new LfsStore(blobs, packs, held);
+  const cache = new RepoCache(join(dataDir, "git"), packs, now);
+  await cache.files.discardOfEarlierBoot();
+  await cache.files.prepare();
+  const slots = new ProcessSlots(options.slots);
+  const parts: GitParts = {
+    actors,
+    answers: new AnswerCache(cache.files),
+    cache,
+    cloneIndexes: new CloneIndexes({ cache, slots, now, fromBytes: bitmapsFromBytes }),
+    packs,
+    pace: options.pace,
+    sizes,
+    fetchEvents: new FetchEvents(actors, now),
+    finder: new RepoFinder(actors),
+    lfs,
+    manifests: new ManifestReader(actors),
+    slots,
+    storage,
+  };
+  const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
+  let sweeping = Promise.resolve();
+  const timer = setInterval(() => {
+    // What cannot be removed now is removed later.
+    sweeping = sweeping.then(sweep).catch(() => {});
+  }, GIT_CACHE_SWEEP_MS);
+  timer.unref();
+  const router = gitRouter(parts, { now, tokens: options.tokens, publicUrl, transfersMax });
+  const stop = async () => {
+    clearInterval(timer);
+    await storage.stop();
+  };
+  return { parts, router, sweep, stop };
+}

@@ -1,0 +1,209 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, readFile } from "node:fs/promises";
+import { createServer, type Server } from "node:https";
+import { join, normalize } from "node:path";
+import { expect } from "chai";
+import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
+import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
+import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
+import { createResolver } from "../../../actors/egress/resolver.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { repo } from "../../../schemas/repositories/repo.ts";
+import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
+import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import { type ImportParts, importRepo } from "./import-repo.ts";
+
+const FIRST = "info/refs?service=git-upload-pack";
+const PAUSES_MS = [1, 1, 1];
+
+type Answer = (times: number) =>
+  | {
+      status: number;
+      headers?: Record<string, string>;
+      body?: string;
+    }
+  | undefined;
+
+describe("the origin of an import", function () {
+  this.timeout(120_000);
+  let world: ArtifactsWorld;
+  let server: Server;
+  let importing: ImportParts;
+  let origin: string;
+  /** What the host answers below a path, by how often it was asked before; else files of the repository. */
+  const answers = new Map<string, Answer>();
+  const requested: string[] = [];
+  const large = Buffer.from("a large file");
+  const oid = createHash("sha256").update(large).digest("hex");
+  before(async () => {
+    world = await ArtifactsWorld.start();
+    const work = await world.checkout();
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${large.length}\n`;
+    await work.commit(pointer, "large.bin");
+    const served = join(world.folder, "served");
+    await mkdir(served);
+    await work.git("clone", "-q", "--mirror", ".", join(served, "repo.git"));
+    await work.git("--git-dir", join(served, "repo.git"), "update-server-info");
+    const certificate = selfSignedCertificate("localhost");
+    server = createServer(certificate, (request, response) => {
+      const { url = "/" } = request;
+      const times = requested.filter((path) => path === url).length;
+      requested.push(url);
+      const answer = [...answers].find(([prefix]) => url.startsWith(prefix))?.[1](times);
+      if (answer) return void response.writeHead(answer.status, answer.headers).end(answer.body);
+      readFile(join(served, normalize(new URL(url, "https://localhost").pathname))).then(
+        (content) => response.end(content),
+        () => response.writeHead(404).end(),
+      );
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    origin = `https://localhost:${address.port}`;
+    const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
+    const lookup = async (name: string) => (name === "localhost" ? ["127.0.0.1"] : ["10.0.0.1"]);
+    const guard = createEgressGuard({ policy, lookup });
+    const agents = new EgressAgents({ guard, ca: certificate.cert });
+    importing = {
+      ...world.git.parts,
+      resolve: createResolver({ policy, lookup }),
+      authorities: certificate.cert,
+      fetch: (url, options) => egressFetch(url, { agents, ...options }),
+      retryPausesMs: PAUSES_MS,
+    };
+  });
+  after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await world[Symbol.asyncDispose]();
+  });
+  beforeEach(() => {
+    answers.clear();
+    requested.length = 0;
+  });
+
+  let imports = 0;
+  /** What the import lacks, or why it failed; and how many refs it brought. */
+  async function bring(path: string) {
+    const name = `import-${imports++}`;
+    const address = { accountId: world.accountId, namespace: "imports", name };
+    const { id } = await world.opened.repositories.create(address);
+    const importingNow = { status: "importing" as const, failure: null };
+    await world.world.client.call(repo, id, "setStatus", importingNow);
+    const asked = { id, address, url: `${origin}${path}`, branch: null, depth: null };
+    const { signal } = new AbortController();
+    const run = importRepo(importing, { ...asked, readOnly: false }, signal, () => {});
+    const said = await run.catch((error: unknown) => {
+      if (error instanceof ActorError) return `${error.code}: ${error.message}`;
+      throw error;
+    });
+    const { result } = await world.ask(`/imports/repos/${name}/refs`);
+    return { said, refs: result.length };
+  }
+  const redirectTo = (Location: string, status = 301) =>
+    answers.set("/old.git/", () => ({
+      status,
+      headers: { Location },
+    }));
+
+  for (const status of [301, 308]) {
+    it(`is followed over redirects of its first request (${status})`, async () => {
+      redirectTo(`${origin}/renamed.git/${FIRST}`, status);
+      answers.set("/renamed.git/", () => ({
+        status,
+        headers: { Location: `/repo.git/${FIRST}` },
+      }));
+      expect((await bring("/old.git")).refs).to.equal(1);
+      const rest = requested.slice(requested.indexOf(`/repo.git/${FIRST}`));
+      expect(rest.filter((path) => !path.startsWith("/repo.git"))).to.deep.equal([]);
+    });
+  }
+
+  it("is not followed to an address of the inside, over http, with a password, or to another path", async () => {
+    const { port } = new URL(origin);
+    const refused: [string, RegExp][] = [
+      [`https://inside.example:${port}/repo.git/${FIRST}`, /not one this service fetches/],
+      [`http://localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
+      [`https://user:secret@localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
+      [`${origin}/repo.git`, /which is no address of a repository/],
+    ];
+    for (const [location, reason] of refused) {
+      redirectTo(location);
+      const { said, refs } = await bring("/old.git");
+      expect(said, location).to.match(reason);
+      expect(refs, location).to.equal(0);
+    }
+  });
+
+  it("is followed IMPORT_REDIRECTS_MAX times, and not once more", async () => {
+    const chain = (redirects: number) => {
+      answers.set("/hop-", (times) => {
+        const hop = Number(/^\/hop-(\d+)/.exec(requested.at(-1) ?? "")?.[1]);
+        expect(times).to.be.below(3);
+        const next = hop === redirects ? `/repo.git/${FIRST}` : `/hop-${hop + 1}.git/${FIRST}`;
+        return { status: 302, headers: { Location: next } };
+      });
+    };
+    chain(IMPORT_REDIRECTS_MAX);
+    expect((await bring("/hop-1.git")).refs).to.equal(1);
+    requested.length = 0;
+    chain(IMPORT_REDIRECTS_MAX + 1);
+    expect((await bring("/hop-1.git")).said).to.match(
+      /^too_many_redirects: .* redirects more than/,
+    );
+  });
+
+  it("is not followed over a redirect of a later request", async () => {
+    answers.set("/repo.git/objects/", () => ({
+      status: 302,
+      headers: { Location: `${origin}/other.git` },
+    }));
+    const { said, refs } = await bring("/repo.git");
+    expect(said).to.match(/^upstream_unavailable: /);
+    expect(refs).to.equal(0);
+    expect(requested.some((path) => path.startsWith("/other.git"))).to.equal(false);
+  });
+
+  it("is asked again after a 5xx, as often as there are pauses, and not once more", async () => {
+    const failing = (failures: number) =>
+      answers.set(`/repo.git/${FIRST}`, (times) =>
+        times < failures ? { status: 503 } : undefined,
+      );
+    failing(PAUSES_MS.length);
+    expect((await bring("/repo.git")).refs).to.equal(1);
+    requested.length = 0;
+    failing(PAUSES_MS.length + 1);
+    const { said, refs } = await bring("/repo.git");
+    expect(said).to.match(/^upstream_unavailable: .*503/);
+    expect(refs).to.equal(0);
+    expect(requested).to.have.length(PAUSES_MS.length + 1);
+  });
+
+  it("is asked again after a 5xx while it is fetched, and never after a 4xx", async () => {
+    let isDown = true;
+    answers.set("/repo.git/objects/", () => {
+      if (!isDown) return undefined;
+      isDown = false;
+      return { status: 502 };
+    });
+    expect((await bring("/repo.git")).refs).to.equal(1);
+    requested.length = 0;
+    answers.set("/gone.git/", () => ({ status: 410 }));
+    expect((await bring("/gone.git")).refs).to.equal(0);
+    expect(requested).to.have.length(1);
+  });
+
+  it("is asked again for large files after a 5xx", async () => {
+    const download = { href: `${origin}/large-file` };
+    const objects = [{ oid, size: large.length, actions: { download } }];
+    answers.set("/repo.git/info/lfs/objects/batch", (times) =>
+      times === 0 ? { status: 500 } : { status: 200, body: JSON.stringify({ objects }) },
+    );
+    answers.set("/large-file", (times) =>
+      times === 0 ? { status: 503 } : { status: 200, body: large.toString() },
+    );
+    expect(await bring("/repo.git")).to.deep.equal({ said: null, refs: 1 });
+  });
+});

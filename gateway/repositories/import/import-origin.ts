@@ -1,0 +1,185 @@
+/** The origin of an import, as git sees it: at checked addresses, behind redirects, and asked again after a 5xx. */
+import { writeFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
+import { resolve as absolute, join } from "node:path";
+import { ActorError } from "../../../schemas/errors.ts";
+import {
+  IMPORT_REDIRECTS_MAX,
+  IMPORT_REFS_BYTES_MAX,
+  IMPORT_RETRY_PAUSES_MS,
+  IMPORT_URL_CHARS_MAX,
+} from "../../../schemas/repositories/artifacts-limits.ts";
+import { type GitExit, runGit } from "../process/git-process.ts";
+import type { ImportFetch } from "./import-lfs.ts";
+import { retried } from "./retried.ts";
+
+export interface OriginParts {
+  /** All addresses of a host, each of which may be dialled; rejects where one may not. */
+  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** Every certificate authority that is trusted, in PEM; defaults to the system's. */
+  authorities?: string | undefined;
+  /** Follows redirects of git, and fetches large files. */
+  fetch: ImportFetch;
+  /** Pauses before a request is repeated after a 5xx. */
+  retryPausesMs?: readonly number[] | undefined;
+}
+
+export interface Origin {
+  /** The address after redirects. */
+  url: string;
+  /** The ref that HEAD points to. */
+  head: string | undefined;
+  refs: Map<string, string>;
+  git: OriginGit;
+}
+
+type OriginGit = (
+  parameters: readonly string[],
+  options?: Partial<Parameters<typeof runGit>[1]>,
+) => Promise<GitExit & { stdout: Buffer }>;
+
+const SETTINGS = {
+  "http.followRedirects": "false",
+  "http.lowSpeedLimit": "1000",
+  "http.lowSpeedTime": "60",
+  "fetch.unpackLimit": "1",
+  "fetch.recurseSubmodules": "false",
+  "transfer.unpackLimit": "1",
+  "protocol.version": "2",
+};
+
+/** Lists the refs of the origin. Git then runs in `folder` and connects to no other host. */
+export async function openOrigin(
+  parts: OriginParts,
+  { folder, url }: { folder: string; url: string },
+  signal: AbortSignal,
+): Promise<Origin> {
+  const ask = async (at: string) => {
+    const git = await gitFor(parts, { folder, url: at }, signal);
+    return { git, url: at, ...(await git(["ls-remote", "--symref", "--", at])) };
+  };
+  const first = await ask(url);
+  const isRedirected = first.code !== 0 && REDIRECTED.test(first.stderr);
+  const asked = isRedirected ? await ask(await followRedirects(parts, url, signal)) : first;
+  if (asked.code !== 0) throw originFault(asked.stderr, asked.url);
+  return { url: asked.url, git: asked.git, ...readRefs(asked.stdout) };
+}
+
+const REDIRECTED = /returned error: 30[12378]\b/;
+
+/** Repeats each command after a 5xx of the origin. */
+async function gitFor(
+  parts: OriginParts,
+  { folder, url }: { folder: string; url: string },
+  signal: AbortSignal,
+): Promise<OriginGit> {
+  const config = await settingsFor(parts, { folder, url }, signal);
+  const { retryPausesMs = IMPORT_RETRY_PAUSES_MS } = parts;
+  return (parameters, options) => {
+    const run = () =>
+      runGit(parameters, {
+        bytesMax: IMPORT_REFS_BYTES_MAX,
+        cwd: folder,
+        environment: { GIT_DIR: ".", GIT_ALLOW_PROTOCOL: "https" },
+        config,
+        signal,
+        ...options,
+      });
+    const isToRepeat = ({ code, stderr }: GitExit) => code !== 0 && SERVER_ERROR.test(stderr);
+    return retried(run, isToRepeat, { pausesMs: retryPausesMs, signal });
+  };
+}
+
+const SERVER_ERROR = /returned error: 5\d\d\b|\bHTTP 5\d\d\b/;
+
+/** Looks up and checks the address, and makes git connect to exactly that one. */
+async function settingsFor(
+  { resolve, authorities }: OriginParts,
+  { folder, url: text }: { folder: string; url: string },
+  signal: AbortSignal,
+) {
+  const url = new URL(text);
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const [address] = await resolve(host, signal);
+  if (address === undefined) throw new ActorError("name_not_resolved", `Cannot find "${host}"`);
+  const shown = isIPv6(address) ? `[${address}]` : address;
+  const trusted = absolute(join(folder, "authorities.pem"));
+  if (authorities !== undefined) await writeFile(trusted, authorities);
+  return {
+    ...SETTINGS,
+    "http.curloptResolve": `${url.hostname}:${url.port || 443}:${shown}`,
+    ...(authorities !== undefined && { "http.sslCAInfo": trusted }),
+  };
+}
+
+const FIRST_REQUEST = "/info/refs?service=git-upload-pack";
+
+/** Follows the redirects of git's first request, as git does by default, but through the egress guard at each hop. */
+async function followRedirects(
+  { fetch }: OriginParts,
+  url: string,
+  signal: AbortSignal,
+): Promise<string> {
+  let at = `${url.replace(/\/+$/, "")}${FIRST_REQUEST}`;
+  for (let redirects = 0; redirects <= IMPORT_REDIRECTS_MAX; redirects++) {
+    const { status, headers, body } = await fetch(at, {
+      headers: { Accept: "*/*", "Git-Protocol": "version=2", "User-Agent": "git/2" },
+      bytesMax: IMPORT_REFS_BYTES_MAX,
+      redirectsMax: 0,
+      signal,
+    });
+    body.destroy();
+    const location = status >= 300 && status < 400 ? headers.get("location") : null;
+    if (location === null) return baseOf(at);
+    at = checkedTarget(location, at);
+  }
+  throw new ActorError(
+    "too_many_redirects",
+    `Cannot import: "${url}" redirects more than ${IMPORT_REDIRECTS_MAX} times`,
+  );
+}
+
+function checkedTarget(location: string, from: string): string {
+  const target = URL.parse(location, from);
+  const isOpen = target?.protocol === "https:" && target.username === "" && target.password === "";
+  if (isOpen && target.href.length <= IMPORT_URL_CHARS_MAX) return target.href;
+  throw new ActorError(
+    "address_refused",
+    `Cannot import: a redirect leads to "${location.slice(0, 300)}", and only https addresses without user and password are followed`,
+  );
+}
+
+/** Removes what git appended to the repository's address. A redirect that drops it leads to no repository. */
+function baseOf(at: string): string {
+  if (at.endsWith(FIRST_REQUEST)) return at.slice(0, -FIRST_REQUEST.length);
+  throw new ActorError(
+    "upstream_unavailable",
+    `Cannot import: a redirect leads to "${at.slice(0, 300)}", which is no address of a repository`,
+  );
+}
+
+function readRefs(listed: Buffer): Pick<Origin, "head" | "refs"> {
+  const refs = new Map<string, string>();
+  let head: string | undefined;
+  for (const line of listed.toString("utf8").split("\n")) {
+    const [value = "", name = ""] = line.split("\t");
+    if (name === "HEAD" && value.startsWith("ref: ")) head = value.slice("ref: ".length);
+    else if (/^[0-9a-f]{40}$/.test(value) && !name.endsWith("^{}")) refs.set(name, value);
+  }
+  return { head, refs };
+}
+
+/** Says why git failed, by its last line. What only git's own user could answer is left out. */
+export function originFault(stderr: string, url: string): ActorError {
+  // Where it is asked who it is, and may ask nobody, git says that it could not.
+  const asked = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
+  const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
+  if (asked || status) {
+    const shown = status?.[1] ?? status?.[2] ?? 401;
+    const text = `Repository "${url}" requires authentication (HTTP ${shown}): credentials are needed. Only public repositories can be imported.`;
+    return new ActorError("remote_auth_required", text);
+  }
+  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
+  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "git could not fetch it";
+  return new ActorError("upstream_unavailable", `Cannot import: ${last.slice(0, 300)}`);
+}

@@ -1,0 +1,40 @@
+/** What the handlers of Git LFS share, and the checks before each of them. */
+import { ActorError } from "../../../schemas/errors.ts";
+import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
+import { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import type { Service } from "../git/git-exchange.ts";
+import type { GitParts } from "../git-parts.ts";
+import type { TransferSlots } from "./transfer-slots.ts";
+
+export interface LfsParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
+  access: GitAccess;
+  /** Base of the addresses in answers; defaults to the request's own host. */
+  publicUrl?: string | undefined;
+  transfers: TransferSlots;
+}
+
+/** The service of git whose permission a request needs. */
+export const serviceFor = (writing: boolean): Service =>
+  writing ? "git-receive-pack" : "git-upload-pack";
+
+/** Returns why no object can be stored under this name; undefined if one can. */
+export function objectFault(
+  { sizes }: Pick<LfsParts, "sizes">,
+  { oid, size }: { oid: string; size: number },
+): string | undefined {
+  if (!LfsObject.shape.oid.safeParse(oid).success) {
+    return "Expected an oid of 64 lower-case hex characters";
+  }
+  if (!Number.isSafeInteger(size) || size < 0) return "Expected a size in whole bytes";
+  const bytesMax = lfsObjectBytes(sizes);
+  return size > bytesMax ? `Expected at most ${bytesMax} bytes` : undefined;
+}
+
+/** Refuses writes to a repository that takes none. */
+export function checkWritable({ readOnly, status }: { readOnly: boolean; status: string }): void {
+  if (status === "importing") {
+    throw new ActorError("import_in_progress", "The repository is being imported");
+  }
+  if (readOnly) throw new ActorError("forbidden", "The repository is read-only");
+}

@@ -1,0 +1,28 @@
+/** Bounds the transfers of large files of one gateway, because each holds pieces in memory. */
+import type { Response } from "express";
+import { ActorError } from "../../../schemas/errors.ts";
+import { LFS_TRANSFERS_MAX } from "../../../schemas/repositories/git-limits.ts";
+
+export class TransferSlots {
+  readonly #max: number;
+  #taken = 0;
+
+  constructor(max = LFS_TRANSFERS_MAX) {
+    this.#max = max;
+  }
+
+  /** Refuses as `busy` if all slots are taken. */
+  async run(response: Response, transfer: () => Promise<void>): Promise<void> {
+    if (this.#taken >= this.#max) {
+      const text = "Cannot transfer: too many large files are on their way here";
+      throw new ActorError("busy", text, { retryAfterS: 2 });
+    }
+    this.#taken += 1;
+    try {
+      await transfer();
+    } finally {
+      this.#taken -= 1;
+    }
+    if (response.destroyed) throw new ActorError("cancelled", "The client has left");
+  }
+}

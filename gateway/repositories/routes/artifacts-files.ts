@@ -1,0 +1,198 @@
+/** REST routes that answer with bytes of a repository: single files, and archives of all of them. */
+import { createReadStream } from "node:fs";
+import type { Response } from "express";
+import type { z } from "zod";
+import { ActorError } from "../../../schemas/errors.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import {
+  ArchivePath,
+  FileQuery,
+  ObjectPath,
+  RawPath,
+  RepoPath,
+} from "../../../schemas/repositories/http/artifacts.ts";
+import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { ARCHIVE_FORMATS, type ArchiveFormat, type Archives } from "../read/read-archive.ts";
+import type { FoundFile } from "../read/read-repo.ts";
+import { sniffType } from "../read/read-type.ts";
+import type { Repositories } from "../repositories.ts";
+import { addressOf, REPO } from "./artifacts-shapes.ts";
+import { artifactsWording } from "./artifacts-wording.ts";
+import type { HeldBytes } from "./held-bytes.ts";
+
+const BYTES = "application/octet-stream";
+
+const GET_BLOB = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/blob/{hash}`,
+  id: "getBlob",
+  summary: "A file's bytes by their id",
+  permissions: ["artifacts.read"],
+  parameters: ObjectPath,
+  query: nothing,
+  refusals: ["range_not_satisfiable"],
+  answer: { mediaType: BYTES, description: "The bytes, with their id as ETag", also: RANGED },
+} as const;
+
+const GET_FILE = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/file`,
+  id: "getFile",
+  summary: "A file's bytes by ref and path",
+  permissions: ["artifacts.read"],
+  parameters: RepoPath,
+  query: FileQuery,
+  refusals: ["range_not_satisfiable"],
+  answer: { mediaType: BYTES, description: "The bytes, with their id as ETag", also: RANGED },
+} as const;
+
+const GET_RAW = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/raw/{ref}/{path}`,
+  rest: "path",
+  id: "getRaw",
+  summary: "A file's bytes as their own type; whatever is text, HTML too, as plain text",
+  permissions: ["artifacts.read"],
+  parameters: RawPath,
+  query: nothing,
+  refusals: ["range_not_satisfiable"],
+  answer: { mediaType: "*/*", description: "The bytes, with their id as ETag", also: RANGED },
+} as const;
+
+const GET_ARCHIVE = {
+  tag: "Repository content",
+  wording: artifactsWording,
+  method: "get",
+  path: `${REPO}/archive/{archive}`,
+  rest: "archive",
+  id: "getArchive",
+  summary: "All files of a commit, as .tar.gz or .zip",
+  permissions: ["artifacts.read"],
+  parameters: ArchivePath,
+  query: nothing,
+  refusals: ["range_not_satisfiable", "object_too_large", "conflict"],
+  answer: {
+    mediaType: "*/*",
+    description: "The archive, with the commit's id in its ETag",
+    also: RANGED,
+  },
+} as const;
+
+export interface ContentParts {
+  repositories: Repositories;
+  /** The bytes that wait in memory until clients have them. */
+  held: HeldBytes;
+}
+
+/** The REST routes that answer with bytes. */
+export function artifactFileRoutes(parts: ContentParts & { archives: Archives }): Route[] {
+  return [
+    defineRoute({ ...GET_BLOB, handle: blob(parts) }),
+    defineRoute({ ...GET_FILE, handle: file(parts) }),
+    defineRoute({ ...GET_RAW, handle: raw(parts) }),
+    defineRoute({ ...GET_ARCHIVE, handle: archive(parts) }),
+  ];
+}
+
+function blob({ repositories, held }: ContentParts) {
+  return async ({ parameters, signal }: Asked<z.output<typeof ObjectPath>>, response: Response) => {
+    const reader = await repositories.reader(addressOf(parameters), signal);
+    const found = (await reader.blob(parameters.hash)) ?? notFound("Blob");
+    await sendFile(held, found, { response, signal, typeOf: async () => BYTES });
+  };
+}
+
+function file(parts: ContentParts) {
+  return ({ query, ...asked }: Asked<RepoPath, FileQuery>, response: Response) =>
+    sendFileAt(parts, asked, query, { response, typeOf: async () => BYTES });
+}
+
+function raw(parts: ContentParts) {
+  return ({ parameters, ...asked }: Asked<z.output<typeof RawPath>>, response: Response) => {
+    const { ref, path, ...repo } = parameters;
+    // Whatever it is, it is somebody's file and no page of ours.
+    const policy = "default-src 'none'; sandbox; frame-ancestors 'none'";
+    response.set("Content-Security-Policy", policy);
+    const typeOf: TypeOf = async (content) => sniffType(await content());
+    const place = { ref, path };
+    return sendFileAt(parts, { ...asked, parameters: repo }, place, { response, typeOf });
+  };
+}
+
+function archive({ repositories, archives }: ContentParts & { archives: Archives }) {
+  return async (
+    { parameters, signal }: Asked<z.output<typeof ArchivePath>>,
+    response: Response,
+  ) => {
+    const [, ref = "", format = ""] = /^(.+)\.(tar\.gz|zip)$/s.exec(parameters.archive) ?? [];
+    // The path's schema takes no other.
+    const known = format as ArchiveFormat;
+    const repo = await repositories.open(addressOf(parameters), signal);
+    const id = await repositories.readerOf(repo, signal).resolve(ref);
+    if (id === undefined) return notFound("Ref");
+    const made = await archives.get(repo, { commit: id, format: known });
+    const name = `${repo.address.name}-${id.slice(0, 12)}.${known}`;
+    response.set("Content-Disposition", `attachment; filename="${name}"`);
+    const named = {
+      tag: `${id}.${known}`,
+      bytes: made.bytes,
+      type: ARCHIVE_FORMATS[known],
+      read: (start: number, end: number) => createReadStream(made.path, { start, end }),
+    };
+    await answerRanged(response.req, response, named, signal);
+  };
+}
+
+/** Chooses the media type of a file, by its content if need be. */
+type TypeOf = (content: () => Promise<Buffer>) => Promise<string>;
+
+interface SentFile {
+  response: Response;
+  signal: AbortSignal;
+  typeOf: TypeOf;
+}
+
+async function sendFileAt(
+  { repositories, held }: ContentParts,
+  { parameters, signal }: Pick<Asked<RepoPath>, "parameters" | "signal">,
+  { ref, path }: FileQuery,
+  sent: Omit<SentFile, "signal">,
+) {
+  const reader = await repositories.reader(addressOf(parameters), signal);
+  const found = (await reader.file(ref, path)) ?? notFound("File");
+  await sendFile(held, found, { ...sent, signal });
+}
+
+/** Bounds the bytes that wait in memory until clients have them. */
+async function sendFile(
+  held: HeldBytes,
+  found: FoundFile,
+  { response, signal, typeOf }: SentFile,
+): Promise<void> {
+  held.hold(found.bytes, response);
+  let content: Promise<Buffer> | undefined;
+  const read = () => {
+    content ??= found.content();
+    return content;
+  };
+  const named = {
+    tag: found.id,
+    bytes: found.bytes,
+    type: await typeOf(read),
+    read: async function* (start: number, end: number) {
+      yield (await read()).subarray(start, end + 1);
+    },
+  };
+  await answerRanged(response.req, response, named, signal);
+}
+
+export function notFound(what: string): never {
+  throw new ActorError("not_found", `${what} not found`);
+}

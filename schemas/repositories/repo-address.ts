@@ -1,0 +1,7 @@
+/** Where a repository is found. */
+import { z } from "zod";
+import { Id } from "../values.ts";
+import { NamespaceName, RepoName } from "./git-names.ts";
+
+export const RepoAddress = z.object({ accountId: Id, namespace: NamespaceName, name: RepoName });
+export type RepoAddress = z.infer<typeof RepoAddress>;
