@@ -137,6 +137,7 @@ describe("the origin of an import", function () {
       redirectTo(location);
       const { said, refs } = await bring("/old.git");
       expect(said, location).to.match(reason);
+      expect(said, location).not.to.contain("secret");
       expect(refs, location).to.equal(0);
     }
   });
