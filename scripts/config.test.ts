@@ -25,6 +25,7 @@ describe("config", () => {
       otlpEndpoint: undefined,
       requestsPerWindow: 1_200,
       gitSizes: { fileBytes: 33_554_432, repoBytes: 1_000_000_000, accountBytes: 8 * 1024 ** 3 },
+      gitCa: undefined,
       trustProxy: undefined,
       dnsServers: [],
       dnsPollSeconds: 60,

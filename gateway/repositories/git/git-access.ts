@@ -55,7 +55,10 @@ export class GitAccess {
   async authorize<T>({ request, signal }: Exchange, service: Service, use: Use<T>): Promise<T> {
     const shown = shownToken(request.get("authorization"));
     if (shown === undefined) {
-      throw new ActorError("unauthenticated", "A token of this repository is needed");
+      throw new ActorError(
+        "unauthenticated",
+        "A token of this repository, or an API token of its account, is needed",
+      );
     }
     const { text, user } = shown;
     const wanted = { address: addressOf(request), service, signal, use, user };

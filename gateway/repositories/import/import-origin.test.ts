@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:https";
 import { join, normalize } from "node:path";
 import { expect } from "chai";
@@ -13,6 +13,7 @@ import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/artifacts-li
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import { readAuthorities } from "./git-authorities.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
 
 const FIRST = "info/refs?service=git-upload-pack";
@@ -65,11 +66,14 @@ describe("the origin of an import", function () {
     const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
     const lookup = async (name: string) => (name === "localhost" ? ["127.0.0.1"] : ["10.0.0.1"]);
     const guard = createEgressGuard({ policy, lookup });
-    const agents = new EgressAgents({ guard, ca: certificate.cert });
+    const file = join(world.folder, "authorities.pem");
+    await writeFile(file, certificate.cert);
+    const authorities = readAuthorities(file) ?? "";
+    const agents = new EgressAgents({ guard, ca: authorities });
     importing = {
       ...world.git.parts,
       resolve: createResolver({ policy, lookup }),
-      authorities: certificate.cert,
+      authorities,
       fetch: (url, options) => egressFetch(url, { agents, ...options }),
       retryPausesMs: PAUSES_MS,
     };
@@ -133,6 +137,7 @@ describe("the origin of an import", function () {
       redirectTo(location);
       const { said, refs } = await bring("/old.git");
       expect(said, location).to.match(reason);
+      expect(said, location).not.to.contain("secret");
       expect(refs, location).to.equal(0);
     }
   });

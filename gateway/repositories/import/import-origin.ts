@@ -143,9 +143,10 @@ function checkedTarget(location: string, from: string): string {
   const target = URL.parse(location, from);
   const isOpen = target?.protocol === "https:" && target.username === "" && target.password === "";
   if (isOpen && target.href.length <= IMPORT_URL_CHARS_MAX) return target.href;
+  const shown = location.replace(/\/\/[^/@]*@/, "//…@").slice(0, 300);
   throw new ActorError(
     "address_refused",
-    `Cannot import: a redirect leads to "${location.slice(0, 300)}", and only https addresses without user and password are followed`,
+    `Cannot import: a redirect leads to "${shown}", and only https addresses without user and password are followed`,
   );
 }
 
