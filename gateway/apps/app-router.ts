@@ -10,6 +10,7 @@ import { APP_REQUEST_MS_MAX } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { endUnread } from "../http/end-unread.ts";
 import { type AskedOfApp, localsOf } from "../http/locals.ts";
 import { requestLog } from "../http/middleware/request-log.ts";
 import { writeAnswer } from "../http/write-answer.ts";
@@ -90,7 +91,10 @@ function byDeclaration({ serving, addresses, ...parts }: AppRouterParts) {
       },
       logger: localsOf(response).logger,
     });
-    response.status(answer.status).set(answer.headers).end(answer.body);
+    response.status(answer.status).set(answer.headers);
+    // A refusal may come before the request was read to its end.
+    if (request.complete) response.end(answer.body);
+    else await endUnread(request, response, answer.body);
   };
 }
 

@@ -259,8 +259,6 @@ function refused(error: ActorError, headers: Record<string, string> = {}): Webho
   const answered = json(status, failure([{ code, message: error.message }]));
   const { retryAfterS = 1 } = error.details;
   if (status === 429 || status === 503) answered.headers["Retry-After"] = String(retryAfterS);
-  // The rest of a body that is too large is not read.
-  if (status === 413) answered.headers.Connection = "close";
   Object.assign(answered.headers, headers);
   return answered;
 }
