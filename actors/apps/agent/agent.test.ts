@@ -177,7 +177,9 @@ describe("agents on hosts", function () {
       const { version } = await world.client.call(appContract, app, "stage", staged);
       return world.client.call(appEntry, app, "check", { version }, { deadlineMs: 60_000 });
     };
-    expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"] });
+    expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"], hasDefault: true });
+    const classes = AGENT_APP.replace("export default", "export const other =");
+    expect(await stage(classes)).to.deep.equal({ classes: ["Counter"], hasDefault: false });
     for (const code of ["throw new Error('not today')", "syntax error", "export default {}"]) {
       const error = await refusalOf(stage(code));
       expect(error.code, code).to.equal("app_broken");

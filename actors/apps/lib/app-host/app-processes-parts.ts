@@ -26,6 +26,8 @@ export interface AppProcessesParts {
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;
+  /** See AppProcess. */
+  agentsMax?: number | undefined;
   /** Defaults to APP_PROCESS_IDLE_MS. */
   idleMs?: number | undefined;
 }
