@@ -6,6 +6,7 @@ import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
 import {
   AGENT_CRASHED_TURNS_KEPT_MAX,
   AGENT_TURN_CRASHES_MAX,
+  APP_HELD_BYTES_MAX,
   APP_OPERATIONS_MAX,
   APP_RESTART_MS,
 } from "../../../../schemas/apps/app-limits.ts";
@@ -222,6 +223,20 @@ describe("processes of apps", function () {
     await first.ended;
     await until("none is left", () => processes.count === 0);
     expect((await call()).status).to.equal(200);
+  });
+
+  it("an operation past a bound of its process hears which bound that is", async () => {
+    const code = `export default {
+      fetch: () => fetch("http://outside.example/").then(String, ({ cause }) => new Response(cause.message)),
+    }`;
+    const app = await world.deploy("asks", code);
+    const { process } = await host.agents.processes.of(app);
+    process.held.hold(APP_HELD_BYTES_MAX);
+    const request = { method: "GET", url: "http://app/", headers: [] };
+    const { body } = await world.client.call(appEntry, app, "request", request);
+    process.held.release(APP_HELD_BYTES_MAX);
+    const text = `Cannot begin: ${APP_HELD_BYTES_MAX} bytes of what the app asked for are under way`;
+    expect(body).to.deep.equal({ text });
   });
 
   describe("whose folder something outside has removed", () => {
