@@ -13,6 +13,7 @@ import {
 import { readAppKey } from "../../../../schemas/apps/app-names.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
+import { agentsByOpenFiles } from "../app-process/open-files-limit.ts";
 import { FOLDER_GONE, ProcessEnded } from "../app-process/process-ended.ts";
 import { ProcessProbe } from "../app-process/process-probe.ts";
 import type { Exported, ProcessStart } from "../app-process/process-program.ts";
@@ -51,10 +52,12 @@ export class AppProcesses {
   readonly #stopped = new AbortController();
   #made = 0;
   readonly #probe: ProcessProbe;
+  readonly #agentsMax: number;
 
   constructor(parts: AppProcessesParts) {
     this.#parts = parts;
     this.#users = parts.users;
+    this.#agentsMax = parts.agentsMax ?? agentsByOpenFiles();
     const { clock, logger } = parts;
     this.#restarts = new RestartPauses(clock);
     const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
@@ -206,12 +209,12 @@ export class AppProcesses {
   }
 
   async #run(key: string, start: ProcessStart, log: AppProcessParts["log"]): Promise<AppProcess> {
-    const { agentsMax, clock, folder, operations, program, streams } = this.#parts;
+    const { clock, folder, operations, program, streams } = this.#parts;
     await this.#ensureFolder();
     this.#made += 1;
     return AppProcess.start(
       {
-        ...{ agentsMax, clock, key, program },
+        ...{ agentsMax: this.#agentsMax, clock, key, program },
         operate: (process, message) => void operations.run(process, message),
         streams,
         folder: join(folder.path, String(this.#made)),

@@ -14,7 +14,6 @@ import { EntryWait } from "./entry-wait.ts";
 import { MISASKED, type Misasked, readFromProcess } from "./from-process.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import type { HostStreams } from "./host-streams.ts";
-import { agentsByOpenFiles } from "./open-files-limit.ts";
 import { FOLDER_GONE, heapBoundOf, ProcessEnded } from "./process-ended.ts";
 import { toActorError } from "./process-error.ts";
 import type { ProcessListener } from "./process-listener.ts";
@@ -40,7 +39,7 @@ export interface AppProcessParts {
   /** Does what the default export wants of the outside. */
   operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
   streams: Pick<HostStreams, "heard" | "ofEntry">;
-  /** Agents that are open at once; defaults to what the limit of open files allows. */
+  /** Agents that may be open at once: as many as the limit of open files allows. */
   agentsMax?: number | undefined;
   /** Lines of the app, and of what ended it. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
@@ -157,7 +156,7 @@ export class AppProcess {
 
   /** Each has files of its own open. One that has nothing to do gives way; its next message opens it again. */
   #makeRoom(): void {
-    const { agentsMax = agentsByOpenFiles() } = this.#parts;
+    const { agentsMax = Number.POSITIVE_INFINITY } = this.#parts;
     if (this.#agents.size < agentsMax) return;
     if (this.#agents.values().some(({ listener }) => listener.giveWay())) return;
     const text = `Cannot open the agent: its app has ${agentsMax} at work, as many as the limit of open files (ulimit -n) allows`;
