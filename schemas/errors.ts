@@ -174,6 +174,10 @@ export interface ErrorDetails {
   faults?: { pointer: string; message: string }[];
   /** Wall-clock milliseconds a browser was held for the refused work. */
   browserMs?: number;
+  /** The bound of time or memory at which the process of an app was ended, in the platform's words. */
+  bound?: string | undefined;
+  /** What code of an app threw, for other code of the same app and its log. It is in no answer to a client. */
+  thrown?: { name: string; stack?: string | undefined };
 }
 
 /** A refusal: the caller can act on it, it is never retried, and code, message and details cross the bus. */

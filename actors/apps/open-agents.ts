@@ -36,6 +36,7 @@ export interface OpenAgentsParts {
   limits: AgentLimits;
   /** See AppProcesses. */
   processesMax?: number | undefined;
+  agentsMax?: number | undefined;
   idleMs?: number | undefined;
 }
 
@@ -47,7 +48,7 @@ export interface OpenAgents {
 }
 
 export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
-  const { bus, clock, logger, guard, secrets, limits, processesMax, idleMs } = parts;
+  const { bus, clock, logger, guard, secrets, limits, processesMax, agentsMax, idleMs } = parts;
   const folder = await openProcessFolder();
   const program = await programHere(parts);
   const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
@@ -78,6 +79,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
       users,
       folder,
       processesMax,
+      agentsMax,
       idleMs,
     },
     serving: new FollowedApps({ actors, live: new BusLiveUpdates(bus), clock }),

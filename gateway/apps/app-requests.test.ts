@@ -9,6 +9,11 @@ describe("requests to apps", () => {
       expect(told).to.have.property("code", code);
       expect(String(told)).not.to.include("secret");
     }
+    const bound = "code held it for 10000 ms without a pause";
+    const ended = new ActorError("app_failed", "Cannot finish: a secret", { bound });
+    expect(withoutInside(ended))
+      .to.have.property("message")
+      .that.equals(`Cannot answer: the app's process has ended: ${bound}`);
     const others = [new ActorError("busy", "Cannot take more"), new TypeError("x")];
     for (const other of others) expect(withoutInside(other)).to.equal(other);
   });

@@ -9,12 +9,16 @@ export function pathOf(path: string): string {
   throw new ActorError("invalid_request", "Cannot accept path: expected one that begins with /");
 }
 
+/** A bound is the platform's own, and of use to who reached it. */
+const failureOf = ({ details: { bound } }: ActorError) =>
+  bound === undefined ? "the app's code failed" : `the app's process has ended: ${bound}`;
+
 /** What an app's code threw, also at its start, is for its own log. */
 export function withoutInside(error: unknown): unknown {
   if (!(error instanceof ActorError)) return error;
   switch (error.code) {
     case "app_failed":
-      return new ActorError(error.code, "Cannot answer: the app's code failed");
+      return new ActorError(error.code, `Cannot answer: ${failureOf(error)}`);
     case "app_broken":
       return new ActorError(error.code, "Cannot answer: the app does not start");
     default:

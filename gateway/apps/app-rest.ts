@@ -52,16 +52,20 @@ export interface AppRest {
   close(): Promise<void>;
 }
 
+/** The callers of the calls that are under way, by the random name that each call carries in a header. */
+type Callers = Map<string, Caller>;
+
 /** Resolves when calls are taken. */
 export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
-  const { blobs, logger, now, answerOn } = parts;
-  const bodies = new AppBodies(blobs);
-  const callers = new Map<string, Caller>();
+  const { blobs, logger, answerOn } = parts;
+  const callers: Callers = new Map();
   const folder = await mkdtemp(join(tmpdir(), "trunkline-rest-"));
   const socketPath = join(folder, "rest");
-  const server = createServer(innerApp());
+  const server = createServer(innerApp(parts, callers));
   server.listen(socketPath);
   await once(server, "listening");
+  const call = callRoutes(parts, { bodies: new AppBodies(blobs), callers, socketPath });
+  const answer = (payload: string) => answerCall(payload, call, logger);
   const leave = answerOn(APP_REST_SUBJECT, answer, { queue: APP_REST_QUEUE });
   return {
     async close() {
@@ -71,38 +75,47 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
 
-  function innerApp() {
-    const app = express();
-    app.disable("x-powered-by");
-    app.disable("etag");
-    app.enable("case sensitive routing");
-    app.set("query parser", "simple");
-    app.use(requestId(logger));
-    app.use("/v4", parts.routes(takeCaller));
-    app.use(notFound);
-    app.use(handleError);
-    return app;
-  }
+function innerApp({ logger, routes }: AppRestParts, callers: Callers) {
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.enable("case sensitive routing");
+  app.set("query parser", "simple");
+  app.use(requestId(logger));
+  app.use("/v4", routes(authenticate(callers)));
+  app.use(notFound);
+  app.use(handleError);
+  return app;
+}
 
-  function takeCaller(...[request, response, next]: Parameters<RequestHandler>): void {
+function authenticate(callers: Callers): RequestHandler {
+  return (request, response, next) => {
     const caller = callers.get(request.get(CALLER) ?? "");
     if (!caller) throw new ActorError("unauthenticated", "Cannot authenticate: unknown caller");
     localsOf(response).caller = caller;
     next();
-  }
+  };
+}
 
-  /** Never rejects. */
-  async function answer(payload: string): Promise<string> {
-    try {
-      return JSON.stringify(await call(AppRestRequest.parse(JSON.parse(payload))));
-    } catch (error) {
-      if (!(error instanceof ActorError)) logger.error({ err: error }, "call of an app failed");
-      return JSON.stringify(refused(error));
-    }
-  }
+type CallRoutes = (asked: AppRestRequest) => Promise<AppRestAnswer>;
 
-  async function call(asked: AppRestRequest): Promise<AppRestAnswer> {
+/** Never rejects. */
+async function answerCall(payload: string, call: CallRoutes, logger: Logger): Promise<string> {
+  try {
+    return JSON.stringify(await call(AppRestRequest.parse(JSON.parse(payload))));
+  } catch (error) {
+    if (!(error instanceof ActorError)) logger.error({ err: error }, "call of an app failed");
+    return JSON.stringify(refused(error));
+  }
+}
+
+function callRoutes(
+  { now }: AppRestParts,
+  { bodies, callers, socketPath }: { bodies: AppBodies; callers: Callers; socketPath: string },
+): CallRoutes {
+  return async (asked) => {
     const { accountId, app, permission, request, deadlineAt } = asked;
     // A host of an earlier version names none: it must not reach all of them.
     const { namespace = "" } = asked;
@@ -115,10 +128,9 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
       ...(permission === "artifacts" && { namespace }),
     });
     try {
-      const response = await send(path, {
-        method: request.method,
+      const response = await send({
+        ...{ socketPath, path, method: request.method, body },
         headers: [...request.headers.filter(([header]) => isCarried(header)), [CALLER, name]],
-        body,
         withinMs: Math.max(1, deadlineAt - now()),
       });
       const bytes = await readAll(response);
@@ -131,34 +143,33 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
     } finally {
       callers.delete(name);
     }
-  }
+  };
+}
 
-  function send(
-    path: string,
-    {
-      method,
-      headers,
-      body,
-      withinMs,
-    }: { method: string; headers: HeaderList; body: Buffer; withinMs: number },
-  ): Promise<IncomingMessage> {
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const sent = ask({
-      socketPath,
-      path,
-      method,
-      headers: [...headers.flat(), "host", "app", "content-length", String(body.length)],
-      signal: AbortSignal.timeout(withinMs),
-    });
-    sent.on("response", resolve);
-    sent.on("error", (error) => {
-      const late = error.name === "AbortError";
-      const text = "Cannot answer: the call's deadline passed";
-      reject(late ? new ActorError("deadline_exceeded", text) : error);
-    });
-    sent.end(body);
-    return promise;
-  }
+interface SentCall {
+  socketPath: string;
+  path: string;
+  method: string;
+  headers: HeaderList;
+  body: Buffer;
+  withinMs: number;
+}
+
+function send({ headers, body, withinMs, ...where }: SentCall): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const sent = ask({
+    ...where,
+    headers: [...headers.flat(), "host", "app", "content-length", String(body.length)],
+    signal: AbortSignal.timeout(withinMs),
+  });
+  sent.on("response", resolve);
+  sent.on("error", (error) => {
+    const late = error.name === "AbortError";
+    const text = "Cannot answer: the call's deadline passed";
+    reject(late ? new ActorError("deadline_exceeded", text) : error);
+  });
+  sent.end(body);
+  return promise;
 }
 
 /**

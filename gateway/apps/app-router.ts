@@ -4,22 +4,28 @@ import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { abortable } from "../../actors/runtime/lib/time-limit.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
+import type { ServingApp } from "../../schemas/apps/app.ts";
 import type { AnswerStream, AppAnswer, AppRequest } from "../../schemas/apps/app-exchange.ts";
 import { APP_REQUEST_MS_MAX } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { endUnread } from "../http/end-unread.ts";
 import { type AskedOfApp, localsOf } from "../http/locals.ts";
 import { requestLog } from "../http/middleware/request-log.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { AccountRoom } from "./account-room.ts";
 import { type AppAddresses, machineUrlOf, originOf } from "./app-addresses.ts";
-import { AppBodies } from "./app-bodies.ts";
+import { AppBodies, type TakenBody } from "./app-bodies.ts";
 import { answerHeaders, requestHeaders } from "./app-headers.ts";
 import { pathOf, withoutInside } from "./app-requests.ts";
 import { BegunRequests, type HearBelow } from "./begun-requests.ts";
 import type { ServingApps } from "./serving-apps.ts";
-import { endpointOf, webhookEndpoints } from "./webhooks/declared-endpoint.ts";
+import {
+  type DeclaredEndpoint,
+  endpointOf,
+  webhookEndpoints,
+} from "./webhooks/declared-endpoint.ts";
 
 export interface AppRouterParts {
   actors: ActorClient;
@@ -42,33 +48,36 @@ export interface StreamReader {
 }
 
 /** Serves requests to apps, as `askedOfApp` says, and passes on all others. */
-export function appRouter({
-  actors,
-  blobs,
-  serving,
-  addresses,
-  now,
-  limits,
-  hearBelow,
-  streams,
-  stopping,
-}: AppRouterParts): RequestHandler {
-  const bodies = new AppBodies(blobs);
-  const begun = new BegunRequests(hearBelow);
-  const webhooks = webhookEndpoints({
-    ...{ actors, blobs, now },
-    room: new AccountRoom({ actors, limits, now }),
-  });
+export function appRouter(parts: AppRouterParts): RequestHandler {
+  const answerByCode = byCode(parts);
+  const answerByDeclaration = byDeclaration(parts);
   return async (request, response, next) => {
     const { askedOfApp: asked } = localsOf(response);
     if (!asked) return next();
     requestLog(request, response, () => {});
-    // Ours say what pages of ours may do; an app's answers say it themselves.
+    // The platform's headers restrict its own pages. An app's answers set their own.
     if (asked.isOwnOrigin)
       for (const name of response.getHeaderNames()) response.removeHeader(name);
-    const app = await serving.get(asked);
+    const app = await parts.serving.get(asked);
     const declared = endpointOf(app.config, pathOf(asked.path));
-    if (!declared) return answerByCode(request, response, asked);
+    if (declared) await answerByDeclaration({ request, response, asked }, { app, declared });
+    else await answerByCode({ request, response, asked });
+  };
+}
+
+interface Exchange {
+  request: Request;
+  response: Response;
+  asked: AskedOfApp;
+}
+
+/** Answers a request to an endpoint that the app's configuration declares. */
+function byDeclaration({ serving, addresses, ...parts }: AppRouterParts) {
+  const webhooks = webhookEndpoints({ ...parts, room: new AccountRoom(parts) });
+  return async (
+    { request, response, asked }: Exchange,
+    { app, declared }: { app: ServingApp; declared: DeclaredEndpoint },
+  ): Promise<void> => {
     const { path, ...of } = asked;
     const answer = await webhooks.answer({
       ...{ accountId: of.accountId, app: of.app, config: app.config, declared },
@@ -82,77 +91,106 @@ export function appRouter({
       },
       logger: localsOf(response).logger,
     });
-    response.status(answer.status).set(answer.headers).end(answer.body);
+    response.status(answer.status).set(answer.headers);
+    // A refusal may come before the request was read to its end.
+    if (request.complete) response.end(answer.body);
+    else await endUnread(request, response, answer.body);
   };
+}
 
-  async function answerByCode(
-    request: Request,
-    response: Response,
-    asked: AskedOfApp,
-  ): Promise<void> {
+/** Answers a request by the app's own code. */
+function byCode(parts: AppRouterParts) {
+  const { actors, blobs, streams, addresses } = parts;
+  const bodies = new AppBodies(blobs);
+  const begun = new BegunRequests(parts.hearBelow);
+  return async (exchange: Exchange): Promise<void> => {
+    const { request, response, asked } = exchange;
     const key = appKey(asked.accountId, asked.app);
     const declaredBytes = Number(request.get("content-length") ?? 0);
-    const left = new AbortController();
-    const leave = () =>
-      left.abort(
-        // Most sockets close after the answer, and nobody reads the reason.
-        response.writableFinished
-          ? "answered"
-          : new ActorError("cancelled", "Cannot answer: the client has left"),
-      );
-    if (response.closed) leave();
-    else response.once("close", leave);
+    const left = hangUpSignal(response);
     const { body, answered, release } = await bodies.take(request, { key, declaredBytes });
     let answering: Promise<AppAnswer> | undefined;
     try {
-      const input = { ...appRequest(request, asked), ...(body && { body }) };
+      const input = { ...appRequest(addresses, exchange), ...(body && { body }) };
       const options = { deadlineMs: APP_REQUEST_MS_MAX };
       answering = begun.run(input, (wanted) =>
         actors.call(appEntry, key, "request", wanted, options),
       );
-      const answer = await abortable(answering, left.signal).catch((error: unknown) => {
+      const answer = await abortable(answering, left).catch((error: unknown) => {
         throw withoutInside(error);
       });
       answering = undefined;
-      const rest = answer.rest && new Rest(streams, answer.rest);
-      try {
-        const bytes = await bodies.read(answer.body);
-        answered(bytes.length);
-        const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
-        response.status(answer.status);
-        // Express would add a charset to what the app says of its content.
-        const headers = answerHeaders(answer.headers, { prefix });
-        for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
-        if (request.method === "HEAD" || !rest) return void response.end(bytes);
-        response.flushHeaders();
-        // What was asked is over, and may be large: others need its room while this goes on.
-        await release();
-        const signal = AbortSignal.any([left.signal, stopping]);
-        await writeAnswer(rest.after(bytes, signal), response, { bytes: null, signal });
-      } finally {
-        rest?.leaveUnread();
-      }
+      const room = { answered, release };
+      await writeAppAnswer(parts, { ...exchange, answer, left, bodies, room });
     } finally {
-      // A client that has left: its request is in memory until the call is over, and what is answered all the same is
-      // nobody's.
-      await answering?.then(drop).catch(() => {});
-      if (left.signal.aborted) await release();
-      else left.signal.addEventListener("abort", () => void release(), { once: true });
+      // After the client has left, its request stays in memory until the call ends. Nobody reads that answer.
+      await answering?.then((answer) => drop(answer, { blobs, streams })).catch(() => {});
+      if (left.aborted) await release();
+      else left.addEventListener("abort", () => void release(), { once: true });
     }
-  }
+  };
+}
 
-  async function drop({ body, rest }: AppAnswer): Promise<void> {
-    if (rest) streams.leave(rest);
-    if (body && "blob" in body) await blobs.remove(body.blob);
-  }
+interface WrittenAnswer extends Exchange {
+  answer: AppAnswer;
+  left: AbortSignal;
+  bodies: AppBodies;
+  room: Pick<TakenBody, "answered" | "release">;
+}
 
-  function appRequest(request: Request, asked: AskedOfApp): AppRequest {
-    return {
-      method: request.method,
-      url: originOf(addresses, asked) + asked.path,
-      headers: headersOf(request, asked),
-    };
+async function writeAppAnswer(
+  { streams, stopping }: AppRouterParts,
+  { request, response, asked, answer, left, bodies, room }: WrittenAnswer,
+): Promise<void> {
+  const rest = answer.rest && new Rest(streams, answer.rest);
+  try {
+    const bytes = await bodies.read(answer.body);
+    room.answered(bytes.length);
+    const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
+    response.status(answer.status);
+    // Express would add a charset to what the app says of its content.
+    const headers = answerHeaders(answer.headers, { prefix });
+    for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
+    if (request.method === "HEAD" || !rest) return void response.end(bytes);
+    response.flushHeaders();
+    // The request is over, and may be large: others need its room while the answer goes on.
+    await room.release();
+    const signal = AbortSignal.any([left, stopping]);
+    await writeAnswer(rest.after(bytes, signal), response, { bytes: null, signal });
+  } finally {
+    rest?.leaveUnread();
   }
+}
+
+/** Returns a signal that aborts when the response closes, whether it was written or its client has left. */
+function hangUpSignal(response: Response): AbortSignal {
+  const left = new AbortController();
+  const leave = () =>
+    left.abort(
+      // Most sockets close after the answer, and nobody reads the reason.
+      response.writableFinished
+        ? "answered"
+        : new ActorError("cancelled", "Cannot answer: the client has left"),
+    );
+  if (response.closed) leave();
+  else response.once("close", leave);
+  return left.signal;
+}
+
+async function drop(
+  { body, rest }: AppAnswer,
+  { blobs, streams }: Pick<AppRouterParts, "blobs" | "streams">,
+): Promise<void> {
+  if (rest) streams.leave(rest);
+  if (body && "blob" in body) await blobs.remove(body.blob);
+}
+
+function appRequest(addresses: AppAddresses, { request, asked }: Exchange): AppRequest {
+  return {
+    method: request.method,
+    url: originOf(addresses, asked) + asked.path,
+    headers: headersOf(request, asked),
+  };
 }
 
 /** What comes after the first of an answer's body. Until it is read its app makes it for nobody. */

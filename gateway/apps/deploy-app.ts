@@ -63,7 +63,10 @@ async function check(
 ): Promise<string | undefined> {
   try {
     const options = { deadlineMs: CHECK_MS_MAX };
-    const { classes } = await actors.call(appEntry, key, "check", { version }, options);
+    const { classes, hasDefault } = await actors.call(appEntry, key, "check", { version }, options);
+    if (hasDefault === false) {
+      return "its module has no default export: expected `export default { fetch(request, env) {…} }`";
+    }
     const lacking = agents.filter(({ class_name: name }) => !classes.includes(name));
     if (lacking.length === 0) return undefined;
     const names = lacking.map(({ class_name: name }) => `"${name}"`).join(", ");

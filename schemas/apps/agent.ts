@@ -167,7 +167,11 @@ export const appEntry = defineContract({
     /** Starts a version and sees that it loads, before it serves. */
     check: {
       input: z.object({ version: z.int().min(1) }),
-      reply: z.object({ classes: z.array(z.string()) }),
+      reply: z.object({
+        classes: z.array(z.string()),
+        /** A host of an earlier version does not say. */
+        hasDefault: z.boolean().optional(),
+      }),
     },
   },
 });

@@ -96,6 +96,12 @@ export const AGENT_ALARM_RETRY_MS = 60_000;
 export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 /** An agent that nothing came to leaves memory. */
 export const AGENT_IDLE_MS = 60_000;
+/** Files that an open agent holds: its database and the write-ahead file of that. */
+export const APP_AGENT_FILES = 2;
+/** Write-ahead files that one process has open a second time, to read them, of the agents that were last at work. */
+export const APP_WAL_FILES_MAX = 64;
+/** Files of a process besides those of its agents: some 30 of Node, and APP_WAL_FILES_MAX. */
+export const APP_PROCESS_FILES = 160;
 /** A process whose agents are all gone ends. */
 export const APP_PROCESS_IDLE_MS = 120_000;
 /** What a process may take to load its bundle and say that it is ready: some 10 s where six want each processor. */
@@ -190,6 +196,8 @@ export const AGENT_STORAGE_KEY_CHARS_MAX = 2_048;
 export const AGENT_STORAGE_LISTED_MAX = 100_000;
 /** What is kept of where an error was thrown: an answer of an app and a line of its log hold it. */
 export const APP_STACK_CHARS_MAX = 4_000;
+/** The name of an error that code of an app threw: that of a class. */
+export const APP_ERROR_NAME_CHARS_MAX = 100;
 /** Tags of a connection, each a name that code looks for; and the id that a client may choose for itself. */
 export const CONNECTION_TAGS_MAX = 9;
 export const CONNECTION_TAG_CHARS_MAX = 256;

@@ -149,7 +149,7 @@ export type ToProcess =
 export const ENTRY = 0;
 
 export type FromProcess =
-  | { type: "ready"; classes: string[]; hasEntry: boolean }
+  | { type: "ready"; classes: string[]; hasEntry: boolean; hasDefault: boolean }
   | { type: "broken"; error: ProcessError }
   | { type: "opened"; agent: number }
   | { type: "unopened"; agent: number; error: ProcessError }

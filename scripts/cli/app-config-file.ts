@@ -11,6 +11,7 @@ import {
 } from "jsonc-parser";
 import { parseRequest } from "../../gateway/http/parse-request.ts";
 import { type AppConfig, NewAppConfig } from "../../schemas/apps/app-config.ts";
+import { AppName } from "../../schemas/apps/app-names.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { CommandFailure } from "./command.ts";
 
@@ -55,6 +56,17 @@ export function readAppConfig(named = CONFIG_FILE): AppConfigFile {
       .map((fault) => `${path}:${placeOf(text, fault.offset)} ${fault.text}`);
     return new CommandFailure(lines.join("\n"));
   }
+}
+
+/** The name of the app alone: the rest of the file may be unfinished. */
+export function readAppName(named = CONFIG_FILE): string {
+  const full = resolve(named);
+  const path = relative(process.cwd(), full) || named;
+  const root = parseTree(readText(full, path), [], { allowTrailingComma: true });
+  const name = root && findNodeAtLocation(root, ["name"]);
+  const read = AppName.safeParse(name?.value);
+  if (read.success) return read.data;
+  throw new CommandFailure(`${path}: cannot read "name": ${read.error.issues[0]?.message}`);
 }
 
 interface Fault {

@@ -1,7 +1,7 @@
 /** Which app a command is about: the one that was named, or the one of this folder. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { UsageError } from "../admin/usage-error.ts";
-import { readAppConfig } from "./app-config-file.ts";
+import { readAppName } from "./app-config-file.ts";
 import { CONFIG_HELP, CONFIG_OPTION } from "./command.ts";
 
 export const APP_OPTION = { ...CONFIG_OPTION, app: { type: "string", short: "a" } } as const;
@@ -9,8 +9,7 @@ export const APP_HELP = `  --app, -a <name>      the app; else the one of this f
 ${CONFIG_HELP}`;
 
 export function appNameOf(values: Record<string, string | boolean | undefined>): string {
-  if (values.app === undefined)
-    return readAppConfig(values.config as string | undefined).config.name;
+  if (values.app === undefined) return readAppName(values.config as string | undefined);
   const read = AppName.safeParse(values.app);
   if (read.success) return read.data;
   const [issue] = read.error.issues;

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
+import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -31,7 +32,7 @@ export class RepoAgent extends Agent<Env, State> {
     return this.state.count;
   }
   override async onRequest(request: Request): Promise<Response> {
-    const { print } = await request.json();
+    const { print } = (await request.json()) as { print: string };
     console.warn(print);
     return Response.json(this.state);
   }
@@ -75,6 +76,17 @@ describe("trunkline for apps", function () {
     folder.write("trunkline.jsonc", { ...CONFIG, secrets: { required: ["TOKEN"] }, ...changes });
   const version = async () => (await platform.ask("hooks", "/version")).text;
   const print = (text: string) => platform.ask("hooks", `/print?${encodeURIComponent(text)}`);
+
+  it("secret put needs no more of the configuration than the name", async () => {
+    await folder.write("trunkline.jsonc", '{ "name": "hooks", "agents": [{ "binding": ');
+    const put = await folder.succeed(["secret", "put", "EARLY"], { input: "value" });
+    expect(put).to.equal("Put secret EARLY of hooks\n");
+    await folder.succeed(["secret", "delete", "EARLY"]);
+    await folder.write("trunkline.jsonc", '{ "main": "src/index.ts" }');
+    const nameless = await folder.run(["secret", "put", "EARLY"], { input: "value" });
+    expect(nameless.code).to.equal(1);
+    expect(nameless.stderr).to.match(/^trunkline\.jsonc: cannot read "name": /);
+  });
 
   it("secret put takes a value from stdin, and none from its parameters", async () => {
     await config();
@@ -124,6 +136,14 @@ describe("trunkline for apps", function () {
     expect(ended).to.equal(1);
     expect(stderr).to.match(/^Cannot deploy app "hooks": .*broken at start/);
     expect(await version()).to.equal("one");
+    const named = code("one").replace("export default", "export const app =");
+    await folder.write("src/index.ts", named);
+    const nameless = await folder.run(["deploy"]);
+    expect(nameless.code).to.equal(1);
+    expect(nameless.stderr).to.match(
+      /^Cannot deploy app "hooks": its module has no default export/,
+    );
+    expect(await version()).to.equal("one");
     await folder.write("src/index.ts", "export default {");
     const unread = await folder.run(["deploy"]);
     expect(unread.code).to.equal(1);
@@ -132,14 +152,15 @@ describe("trunkline for apps", function () {
 
   it("versions shows what was deployed, rollback has an earlier one serve again", async () => {
     await folder.write("src/index.ts", code("three"));
-    expect(await folder.succeed(["deploy"])).to.include("version 3");
+    expect(await folder.succeed(["deploy"])).to.include("version 4");
     const lines = (await folder.succeed(["versions"])).split("\n");
-    expect(lines[1]).to.match(/^\s+3 {2}serving/);
-    expect(lines[2]).to.match(/^\s+2 {2}broken .*broken at start/);
-    expect(lines[3]).to.match(/^\s+1 {2}ready/);
+    expect(lines[1]).to.match(/^\s+4 {2}serving/);
+    expect(lines[2]).to.match(/^\s+3 {2}broken .*no default export/);
+    expect(lines[3]).to.match(/^\s+2 {2}broken .*broken at start/);
+    expect(lines[4]).to.match(/^\s+1 {2}ready/);
     expect(await folder.succeed(["rollback"])).to.equal("hooks serves version 1\n");
     await until("version one serves", async () => (await version()) === "one");
-    expect(await folder.succeed(["rollback", "3"])).to.equal("hooks serves version 3\n");
+    expect(await folder.succeed(["rollback", "4"])).to.equal("hooks serves version 4\n");
     const unknown = await folder.run(["rollback", "77", "--app", "hooks"]);
     expect(unknown.code).to.equal(1);
     expect(unknown.stderr).to.match(/^Cannot .*77/);
@@ -167,17 +188,27 @@ describe("trunkline for apps", function () {
     const written = await folder.read("worker-configuration.d.ts");
     expect(written).to.include("readonly GREETING: string;").and.include("readonly TOKEN: string;");
     expect(written).to.include('AgentNamespace<import("./src/index.ts").RepoAgent>');
-    const compilerOptions = {
-      ...{ target: "es2022", module: "esnext", moduleResolution: "bundler", types: [] },
-      ...{ strict: true, noEmit: true, skipLibCheck: true },
-    };
-    await folder.write("tsconfig.json", { compilerOptions, include: ["src", "*.d.ts"] });
+    const options = { target: "es2022", module: "esnext", moduleResolution: "bundler" };
+    const compileWith = (types: object) =>
+      folder.write("tsconfig.json", {
+        compilerOptions: { ...options, strict: true, noEmit: true, ...types },
+        include: ["src", "*.d.ts"],
+      });
+    await compileWith({ types: [] });
     expect(await checked()).to.equal("");
+    // Of Node, without those of a browser.
+    await symlink(
+      join(REPOSITORY, "node_modules/@types"),
+      join(folder.path, "node_modules/@types"),
+    );
+    await compileWith({ types: ["node"], lib: ["es2022"] });
     await folder.write(
       "src/bad.ts",
       "export const bad = (env: Env) => [env.GREETING.length, env.GREETNG];",
     );
-    expect(await checked()).to.match(/src\/bad\.ts\(1,\d+\): error TS2551: .*GREETING/);
+    const wrong = await checked();
+    expect(wrong).to.match(/^src\/bad\.ts\(1,\d+\): error TS2551: .*GREETING/);
+    expect(wrong.match(/error TS/g)).to.have.length(1);
     await folder.write("src/bad.ts", "export {};");
 
     await folder.write("mine.d.ts", "interface Mine {}");
@@ -202,6 +233,12 @@ describe("trunkline for apps", function () {
         body: JSON.stringify({ print: "red \u001b[31m\u0007" }),
       });
       expect(await tail.line("red")).to.match(/ WARN {2}\[RepoAgent ab\] red \\x07$/);
+      await platform.ask("hooks", "/agents/repo-agent/a", { method: "POST", body: "null" });
+      const at =
+        code("")
+          .split("\n")
+          .findIndex((line) => line.includes("request.json()")) + 1;
+      expect(await tail.line("RepoAgent.onRequest")).to.include(`(src/index.ts:${at}:`);
       proxy.cut();
       await tail.line("trying again");
       for (let number = 0; number < 20; number++) await print(`missed ${number}.`);
@@ -302,6 +339,11 @@ describe("trunkline for apps", function () {
     expect(await folder.succeed(["deliveries", "replay", ...agent, "1"])).to.equal(
       "1 delivery comes again\n",
     );
+    await until("it came again, which the list shows", async () => {
+      const text = await folder.succeed(["deliveries", "list", ...agent]);
+      expect(text).to.match(/TRIES {2}REPLAYS {2}TYPE/);
+      return /^\s*1 {2}delivered .* ago +\d+ +1 +first/m.test(text);
+    });
     const all = await folder.succeed([
       "deliveries",
       "replay",
@@ -316,6 +358,36 @@ describe("trunkline for apps", function () {
     const odd = await folder.run(["deliveries", "list", ...agent, "--status", "lost"]);
     expect(odd.code).to.equal(1);
     expect(odd.stderr).to.match(/status/);
+  });
+
+  it("deliveries list names the place in the app's own files that failed", async () => {
+    const body = "null";
+    const signature = createHmac("sha256", "key").update(body).digest("hex");
+    const headers = { "x-id": "fails", "x-signature": signature };
+    await platform.ask("hooks", "/in/failing", { method: "POST", headers, body });
+    await until("it was tried", async () => {
+      const text = await folder.succeed(["deliveries", "list", "RepoAgent", "failing"]);
+      return /TypeError: .* \(at .*src\/index\.ts:\d+:\d+/.test(text);
+    });
+  });
+
+  it("a body past the bound of a webhook gets its 413 also with Node's fetch", async () => {
+    const url = `${platform.url}/apps/${platform.accountId}/hooks/in/box`;
+    const chunked = () => {
+      let count = 20;
+      return new ReadableStream({
+        pull(controller) {
+          count -= 1;
+          if (count < 0) controller.close();
+          else controller.enqueue(new Uint8Array(1024 * 1024));
+        },
+      });
+    };
+    for (const body of [new Uint8Array(20_000_000), chunked(), chunked()]) {
+      const options = { method: "POST", body, duplex: "half" } as RequestInit;
+      const { status } = await fetch(url, options);
+      expect(status).to.equal(413);
+    }
   });
 
   it("delete asks, and without a terminal wants --force", async () => {

@@ -6,7 +6,7 @@ import { stop } from "esbuild";
 import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { AppFolder } from "../testing/app-folder.ts";
 import { readAppConfig } from "./app-config-file.ts";
-import { bundleApp, checkedBundle } from "./bundle-app.ts";
+import { bundleApp, checkedBundle, codeOf } from "./bundle-app.ts";
 
 describe("bundleApp", function () {
   this.timeout(30_000);
@@ -49,7 +49,8 @@ module.exports = { emits: new Old() instanceof Emitter, text: format("%d", 3) };
 export const all = [createHash("sha256").update("").digest("hex").length, old, name];`,
     );
     const text = await bundle();
-    expect(text).to.not.include("sourceMappingURL");
+    expect(text).to.match(/\n\/\/# sourceMappingURL=data:application\/json;base64,[\w+/=]+\n$/);
+    expect(codeOf(text)).to.not.include("sourceMappingURL");
     expect(text).to.not.include("Dynamic require");
     expect((await load(text)).all).to.deep.equal([64, { emits: true, text: "3" }, "né"]);
   });

@@ -42,7 +42,9 @@ export function bundleOptions(
     keepNames: true,
     charset: "utf8",
     logLevel: "silent",
-    sourcemap: false,
+    // Stacks name files and lines of the app by it. Where the sources lie, they can be read.
+    sourcemap: "inline",
+    sourcesContent: false,
     plugins: [builtinModules],
   };
 }
@@ -60,12 +62,26 @@ export async function bundleApp(file: AppConfigFile): Promise<string> {
   }
 }
 
+/** Returns the bundle, without its source map where both together are too large. */
 export function checkedBundle(bundle: string): string {
-  const bytes = Buffer.byteLength(bundle);
-  if (bytes <= APP_BUNDLE_BYTES_MAX) return bundle;
+  if (Buffer.byteLength(bundle) <= APP_BUNDLE_BYTES_MAX) return bundle;
+  const code = codeOf(bundle);
+  const bytes = Buffer.byteLength(code);
+  if (bytes <= APP_BUNDLE_BYTES_MAX) {
+    console.error(
+      `warning: the source map is left out, since with it the bundle has more than ${APP_BUNDLE_BYTES_MAX} bytes`,
+    );
+    return code;
+  }
   throw new CommandFailure(
     `Cannot deploy: the bundle has ${bytes} bytes, and may have ${APP_BUNDLE_BYTES_MAX}`,
   );
+}
+
+/** The bundle without its source map. */
+export function codeOf(bundle: string): string {
+  const at = bundle.lastIndexOf("\n//# sourceMappingURL=data:");
+  return at < 0 ? bundle : bundle.slice(0, at + 1);
 }
 
 /** As compilers print them: the place first. */

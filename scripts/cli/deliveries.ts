@@ -41,11 +41,12 @@ ${APP_HELP}`,
       one.status,
       `${age(new Date(one.received_on))} ago`,
       one.attempts,
+      one.replays,
       one.event_type ?? "",
       one.event_id,
       one.error ?? "",
     ]);
-    const heading = ["ID", "STATUS", "RECEIVED", "TRIES", "TYPE", "EVENT", "ERROR"];
+    const heading = ["ID", "STATUS", "RECEIVED", "TRIES", "REPLAYS", "TYPE", "EVENT", "ERROR"];
     if (rows.length > 0) console.log(table(heading, rows));
     else console.log("No deliveries");
     if (page.cursor !== undefined) console.log(`\nMore: --cursor ${page.cursor}`);

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { WireApp } from "../../schemas/apps/http/apps.ts";
 import { type AppConfigFile, readAppConfig } from "./app-config-file.ts";
-import { bundleApp } from "./bundle-app.ts";
+import { bundleApp, codeOf } from "./bundle-app.ts";
 import { CONFIG_HELP, CONFIG_OPTION, type Command, readParameters } from "./command.ts";
 import { openPlatform, type Platform } from "./platform.ts";
 
@@ -22,7 +22,7 @@ ${CONFIG_HELP}
     const file = readAppConfig(values.config as string | undefined);
     warnOfFuture(file);
     const bundle = await bundleApp(file);
-    const size = `${Math.ceil(Buffer.byteLength(bundle) / 1_000)} kB`;
+    const size = `${Math.ceil(Buffer.byteLength(codeOf(bundle)) / 1_000)} kB`;
     if (values["dry-run"] === true) {
       console.log(`${file.config.name}: ${size}; nothing was deployed`);
       return;

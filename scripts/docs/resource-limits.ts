@@ -167,9 +167,9 @@ export const OAUTH: readonly LimitRow[] = [
 
 export const APPS_AND_AGENTS: readonly LimitRow[] = [
   [
-    "a bundle of an app; apps of an account; kept versions of an app",
+    "a bundle of an app with its source map; apps of an account; kept versions of an app",
     `${bytes(APP_BUNDLE_BYTES_MAX)}; ${count(APPS_MAX)}; ${count(APP_VERSIONS_MAX)}`,
-    "413; 409; the oldest are deleted",
+    "413 (`trunkline deploy` leaves a map out that does not fit); 409; the oldest are deleted",
   ],
   [
     "variables of an app; secrets; bytes of one",
@@ -200,6 +200,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "agents of an account; what they store",
     `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md))`,
     `\`limit_reached\` (409), and nothing of that turn is stored`,
+  ],
+  [
+    "agents of one app that are open in a process",
+    "(`ulimit -n` − 160) / 2",
+    "one with nothing to do gives way; 503 with Retry-After where all work",
   ],
   [
     "memory of an app's process: its JavaScript heap; all of it",

@@ -90,6 +90,7 @@ export class AgentWorld implements AsyncDisposable {
       clock?: Clock;
       program?: typeof processArguments;
       processesMax?: number;
+      agentsMax?: number;
       idleMs?: number;
     } = {},
   ): Promise<AgentHost> {

@@ -39,7 +39,7 @@ const address = { accountId: "a".repeat(32), app: "app", className: "Going", nam
 const agent = await app.openAgent(
   { key: "a", address },
   { image: undefined, records: [], lastCommit: 0 },
-  { heard: ({ type }) => console.log(`heard ${type}`), ended() {} },
+  { heard: ({ type }) => console.log(`heard ${type}`), ended() {}, turns: 0, giveWay: () => false },
 );
 const args = new Uint8Array(serialize({ args: [] }));
 app.turn({ agent, id: "first", input: { type: "invoke", method: "go", args } });

@@ -15,26 +15,20 @@ import type {
 } from "../../runtime/kinds/define-hosted.ts";
 import type { Running } from "../lib/app-host/app-processes.ts";
 import { readRequest, writeAnswer } from "../lib/app-process/process-bodies.ts";
+import { ProcessEnded } from "../lib/app-process/process-ended.ts";
 import { toActorError } from "../lib/app-process/process-error.ts";
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { Turns, unexpected } from "../lib/app-process/turns.ts";
-import { weightOf } from "../lib/app-process/weight.ts";
 import type { AgentLog, LoadedLog } from "./agent-log.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { Deliveries } from "./deliveries.ts";
+import { HeldMessages } from "./held-messages.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
 
 export type AgentMessages = (typeof agent)["messages"];
 
 /** It goes over to another version of its app, or is read anew because somebody asked for it. */
 class Reopened extends Error {}
-
-/** Messages that wait for the record with this number. */
-interface Held {
-  after: number;
-  bytes: number;
-  release(): void;
-}
 
 export class AgentInstance implements HostedInstance<AgentMessages> {
   readonly #parts: AgentParts;
@@ -48,10 +42,9 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   readonly #turns = new Turns();
   readonly #deliveries: Deliveries;
   #agent = 0;
-  /** Number of the last record that is stored, and whether the next one is on its way. */
-  #durable: number;
+  /** Whether the next record is on its way. */
   #isCommitting = false;
-  #held: Held[] = [];
+  readonly #held: HeldMessages;
   #isIdle = true;
   #isOver = false;
   readonly #finished = new AbortController();
@@ -80,7 +73,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#app = appKey(address.accountId, address.app);
     this.#running = running;
     this.#log = loaded.log;
-    this.#durable = loaded.lastCommit;
+    this.#held = new HeldMessages(loaded.lastCommit, running.process.held);
     this.#deliveries = new Deliveries({
       ...{ ...parts, key, turns: this.#turns },
       begin: (...begun) => this.#begin(...begun),
@@ -183,9 +176,14 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
 
   async #open(loaded: LoadedLog): Promise<void> {
     const { process, outdated } = this.#running;
+    const turns = this.#turns;
     this.#agent = await process.openAgent({ key: this.#key, address: this.#address }, loaded, {
+      get turns() {
+        return turns.size;
+      },
       heard: (message) => this.#heard(message),
       ended: (error) => this.#processEnded(error),
+      giveWay: () => this.#giveWay(),
     });
     // Whether these arrived before, nobody knows: those who have had them leave them out.
     for (const { commit, to } of loaded.actions) this.#sockets.send(to, commit);
@@ -227,24 +225,24 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     const { process } = this.#running;
     switch (message.type) {
       case "finished":
-        this.#hold(message, () => this.#settle(message.turn, message.result));
+        this.#held.hold(message, () => this.#settle(message.turn, message.result));
         break;
       case "refused":
-        this.#hold(message, () => {
+        this.#held.hold(message, () => {
           this.#turns.reject(message.turn, toActorError(message.error));
           this.#look();
         });
         break;
       case "act": {
         const to = actionsByGateway(message.actions);
-        this.#hold(message, () => this.#sockets.send(to));
+        this.#held.hold(message, () => this.#sockets.send(to));
         break;
       }
       case "part":
-        this.#hold(message, () => streams.heard(process, message));
+        this.#held.hold(message, () => streams.heard(process, message));
         break;
       case "operation":
-        this.#hold(message, () => void operations.run(process, message, this.#address));
+        this.#held.hold(message, () => void operations.run(process, message, this.#address));
         break;
       case "idle":
         this.#isIdle = message.isIdle;
@@ -264,20 +262,10 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#look();
   }
 
-  #hold(message: OfAgent & { after: number }, release: () => void): void {
-    if (message.after <= this.#durable) {
-      release();
-      return;
-    }
-    const held = { after: message.after, bytes: weightOf(message), release };
-    this.#held.push(held);
-    this.#running.process.held.hold(held.bytes);
-  }
-
   async #commit(message: Extract<OfAgent, { type: "commit" }>): Promise<void> {
     const { commit, record, isImage, isGone, wakeAt } = message;
     try {
-      if (this.#isCommitting || commit !== this.#durable + 1) {
+      if (this.#isCommitting || commit !== this.#held.durable + 1) {
         throw new Error("Cannot store a record: the process gave another than the next");
       }
       this.#isCommitting = true;
@@ -297,10 +285,10 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       if (wakeAt === null) await this.#setAlarm({}).catch(() => {});
       this.#isCommitting = false;
       if (this.#isOver) return;
-      this.#durable = commit;
+      this.#held.store(commit);
       this.#running.process.send({ type: "committed", agent: this.#agent, commit });
       this.#sockets.send(to, commit);
-      this.#release();
+      this.#held.release();
       this.#look();
     } catch (error) {
       this.#refuse(error);
@@ -315,16 +303,6 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     for (const { turn } of this.#turns.underWay()) this.#turns.reject(turn, error);
   }
 
-  #release(): void {
-    const held = this.#held;
-    this.#held = held.filter(({ after }) => after > this.#durable);
-    for (const { after, bytes, release } of held) {
-      if (after > this.#durable) continue;
-      this.#running.process.held.release(bytes);
-      release();
-    }
-  }
-
   async #setAlarm(alarm: { at?: number }): Promise<void> {
     await this.#parts.actors.call(agentAlarm, this.#key, "set", alarm);
   }
@@ -332,12 +310,23 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #processEnded(error: Error): void {
     // What comes now goes to the one that is opened next.
     this.#leaving ??= error;
-    // A turn whose process ended under it more than once is the likely cause of that.
+    // A turn whose process ended under it more than once is the likely cause of that. The only one of all that reached a
+    // bound is so at once: it would only reach it again.
+    const { bound, isOfOneTurn = false } = error instanceof ProcessEnded ? error : {};
+    const isRunaway = bound !== undefined && isOfOneTurn;
     for (const { turn, id } of this.#turns.underWay()) {
-      if (!this.#parts.processes.crashed(`${this.#key} ${id}`)) continue;
-      this.#turns.reject(turn, new ActorError("app_failed", `Cannot finish: ${error.message}`));
+      const isTiresome = this.#parts.processes.crashed(`${this.#key} ${id}`);
+      if (!isTiresome && !isRunaway) continue;
+      const text = `Cannot finish: ${error.message}`;
+      this.#turns.reject(turn, new ActorError("app_failed", text, { bound }));
     }
     this.#fail(error);
+  }
+
+  #giveWay(): boolean {
+    if (this.#agent === 0 || this.isBusy) return false;
+    this.#leave(new Reopened("Others need its place"));
+    return true;
   }
 
   /** It takes nothing more, finishes what is under way, and is opened anew. */
@@ -378,7 +367,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#finished.abort();
-    for (const { bytes } of this.#held.splice(0)) this.#running.process.held.release(bytes);
+    this.#held.drop();
     this.#sockets.stop();
     this.#running.process.closeAgent(this.#agent);
     this.#endStreams();

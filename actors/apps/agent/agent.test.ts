@@ -89,6 +89,39 @@ describe("agents on hosts", function () {
     });
   });
 
+  it("get the errors of each other with name, message and place, as deliveries get their place", async () => {
+    const code = `import { Agent } from "trunkline/agents";
+class NotEnough extends Error {}
+export class Kinds extends Agent {
+  fail(type) { throw type ? new RangeError("too far") : new NotEnough("3 left"); }
+  onRequest() { return this.tell(); }
+  async tell() {
+    const other = this.env.Kinds.getByName("other");
+    const told = [];
+    for (const type of [false, true]) {
+      await other.fail(type).catch((error) => told.push([error.name, error.message, error instanceof RangeError, error.stack]));
+    }
+    return Response.json(told);
+  }
+}
+export default {};`;
+    const agents = [{ binding: "Kinds", class_name: "Kinds" }];
+    await world.deploy("kinds", code, { agents });
+    const key = keyOf("kinds", "Kinds", "a");
+    const answer = await world.client.call(agent, key, "request", request(""));
+    const told = JSON.parse(await textOf(world, answer)) as [string, string, boolean, string][];
+    expect(told.map(([name, message, isRange]) => [name, message, isRange])).to.deep.equal([
+      ["NotEnough", "3 left", false],
+      ["RangeError", "too far", true],
+    ]);
+    for (const [, , , stack] of told) {
+      expect(stack).to.match(
+        /at Kinds\.fail \(bundle\.js:4:\d+\)[\s\S]*Kinds\.tell \(bundle\.js:10:\d+\)/,
+      );
+      expect(stack).to.not.include("file://");
+    }
+  });
+
   it("tell nothing that was done as refused, however much is on its way", async () => {
     await ask("one", "state");
     const { process: running } = await host.agents.processes.of(app);
@@ -177,7 +210,9 @@ describe("agents on hosts", function () {
       const { version } = await world.client.call(appContract, app, "stage", staged);
       return world.client.call(appEntry, app, "check", { version }, { deadlineMs: 60_000 });
     };
-    expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"] });
+    expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"], hasDefault: true });
+    const classes = AGENT_APP.replace("export default", "export const other =");
+    expect(await stage(classes)).to.deep.equal({ classes: ["Counter"], hasDefault: false });
     for (const code of ["throw new Error('not today')", "syntax error", "export default {}"]) {
       const error = await refusalOf(stage(code));
       expect(error.code, code).to.equal("app_broken");

@@ -6,6 +6,7 @@ import { appKey, isAddress, readAgentKey } from "../../../schemas/apps/app-names
 import type { AgentLimits } from "../../../schemas/apps/app-usage.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineHosted, type HostedDefinition } from "../../runtime/kinds/define-hosted.ts";
+import { lineOf } from "../lib/app-process/process-error.ts";
 import { AgentInstance, type AgentMessages } from "./agent-instance.ts";
 import { AgentLog, type AgentLogParts } from "./agent-log.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -33,7 +34,7 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       }
       const app = appKey(address.accountId, address.app);
       const running = await parts.processes.of(app);
-      if (!running.process.classes.includes(address.className)) {
+      if (!running.process.exported.classes.includes(address.className)) {
         const text = `Cannot open the agent: the app has no class "${address.className}"`;
         throw new ActorError("not_found", text);
       }
@@ -49,7 +50,7 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
       const [delivery] = deliveries;
       const isRefusal = error instanceof ActorError;
-      const outcome = { error: isRefusal ? error.message : "The platform failed to deliver it" };
+      const outcome = { error: isRefusal ? lineOf(error) : "The platform failed to deliver it" };
       // What would come with it is given again.
       if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
       return isRefusal;

@@ -12,6 +12,7 @@ import { isSuccessful } from "../../../schemas/status-classes.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import { type Clock, OVER } from "../../runtime/lib/clock.ts";
 import { type BodyBlobs, readRequest } from "../lib/app-process/process-bodies.ts";
+import { lineOf } from "../lib/app-process/process-error.ts";
 import { type Turns, unexpected } from "../lib/app-process/turns.ts";
 import { answerDeliveries } from "./delivered.ts";
 import type { DeliveryPace } from "./delivery-pace.ts";
@@ -179,7 +180,7 @@ export class Deliveries {
         const isRefusal = error instanceof ActorError && !isPassing(error);
         // It passes: the mail comes again, or the inbox gives this one again.
         if (!isRefusal && isFirst) throw error;
-        if (isRefusal) outcomes.push({ error: error.message });
+        if (isRefusal) outcomes.push({ error: lineOf(error) });
         return;
       }
     }

@@ -14,7 +14,7 @@ import {
   type HostedMessage,
 } from "../../runtime/kinds/define-hosted.ts";
 import type { AppProcesses } from "../lib/app-host/app-processes.ts";
-import { type AppProcess, ProcessEnded } from "../lib/app-process/app-process.ts";
+import type { AppProcess } from "../lib/app-process/app-process.ts";
 import type { HostStreams } from "../lib/app-process/host-streams.ts";
 import {
   type BodyBlobs,
@@ -22,6 +22,7 @@ import {
   writeAnswer,
   writeRequest,
 } from "../lib/app-process/process-bodies.ts";
+import { ProcessEnded } from "../lib/app-process/process-ended.ts";
 import { toActorError } from "../lib/app-process/process-error.ts";
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { Turns, unexpected } from "../lib/app-process/turns.ts";
@@ -149,16 +150,17 @@ class AppEntry implements HostedInstance<EntryMessages> {
       const result = await entryTurn(process, { id, request, isUpgrade });
       if (!(result instanceof Error)) return { result, process };
       const isTiresome = processes.crashed(`${this.#key} ${id}`);
-      const isRunaway = result instanceof ProcessEnded && result.isAtBound;
-      if (isSafeMethod(input.method) && !isTiresome && !isRunaway) continue;
-      throw new ActorError("app_failed", `Cannot finish: ${result.message}`);
+      const bound = result instanceof ProcessEnded ? result.bound : undefined;
+      if (isSafeMethod(input.method) && !isTiresome && bound === undefined) continue;
+      throw new ActorError("app_failed", `Cannot finish: ${result.message}`, { bound });
     }
   }
 
   async #check({ version }: { version: number }): Promise<unknown> {
     const { actors, processes } = this.#parts;
     const staged = await actors.call(app, this.#key, "getVersion", { version });
-    return { classes: [...(await processes.check(this.#key, staged))] };
+    const { classes, hasDefault } = await processes.check(this.#key, staged);
+    return { classes: [...classes], hasDefault };
   }
 }
 
@@ -175,6 +177,8 @@ async function entryTurn(
       else if (message.type === "refused") turns.reject(message.turn, toActorError(message.error));
     },
     ended: ended.resolve,
+    turns: 1,
+    giveWay: () => false,
   });
   try {
     return await Promise.race([turns.wait(turn, id), ended.promise]);

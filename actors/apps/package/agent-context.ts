@@ -5,13 +5,13 @@ import {
   AGENT_STORAGE_KEY_CHARS_MAX,
   AGENT_STORAGE_LISTED_MAX,
 } from "../../../schemas/apps/app-limits.ts";
-import type { SqlResult, SqlRow } from "../process/agent-database.ts";
-import type { OpenAgent } from "../process/open-agent.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
+import type { SqlResult, SqlRow } from "./sql.ts";
 
-const agents = new WeakMap<object, OpenAgent>();
+const agents = new WeakMap<object, AgentRuntime>();
 
 /** The runtime's side of a context. @internal */
-export function openAgentOf(context: object): OpenAgent {
+export function runtimeOf(context: object): AgentRuntime {
   const agent = agents.get(context);
   if (agent === undefined) throw new TypeError("Cannot construct an agent: the platform does it");
   return agent;
@@ -87,12 +87,12 @@ export interface SyncKeyValue {
 
 /** Keys and values beside the tables, in the same database. */
 export class AgentStorage {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentRuntime;
   readonly sql: SqlStorage;
   readonly kv: SyncKeyValue;
 
   /** @internal */
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentRuntime) {
     this.#agent = agent;
     this.sql = Object.freeze({
       exec: <Row>(query: string, ...values: unknown[]) =>
@@ -208,7 +208,7 @@ export interface AgentContext {
 }
 
 /** @internal */
-export function agentContext(agent: OpenAgent): AgentContext {
+export function agentContext(agent: AgentRuntime): AgentContext {
   const { name } = agent.address;
   const context: AgentContext = {
     id: Object.freeze({ name, toString: () => name }),

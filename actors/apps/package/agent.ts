@@ -1,10 +1,8 @@
 /** The base class of agents: code for one entity, with a state, a database, sockets, timers and a queue of its own. */
 import { randomUUID } from "node:crypto";
 import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/webhook-limits.ts";
-import type { SqlRow } from "../process/agent-database.ts";
-import type { OpenAgent } from "../process/open-agent.ts";
-import type { CancelOutcome } from "../process/submissions.ts";
-import { type AgentContext, openAgentOf } from "./agent-context.ts";
+import { type AgentContext, runtimeOf } from "./agent-context.ts";
+import type { AgentRuntime } from "./agent-runtime.ts";
 import { type CallableMetadata, callableMetadata } from "./callable.ts";
 import type {
   AgentConnection,
@@ -15,8 +13,10 @@ import type {
 import { AgentRefusal } from "./refusal.ts";
 import { requestOf } from "./request-of.ts";
 import { withRetry } from "./retry.ts";
+import type { SqlRow } from "./sql.ts";
 import type {
   AgentClassOptions,
+  CancelOutcome,
   QueueItem,
   RetryOptions,
   Schedule,
@@ -36,12 +36,12 @@ export class Agent<Env = unknown, State = unknown> {
   readonly ctx: AgentContext;
   readonly env: Env;
   declare initialState: State;
-  readonly #open: OpenAgent;
+  readonly #open: AgentRuntime;
 
   constructor(ctx: AgentContext, env: Env) {
     this.ctx = ctx;
     this.env = env;
-    this.#open = openAgentOf(ctx);
+    this.#open = runtimeOf(ctx);
   }
 
   get name(): string {

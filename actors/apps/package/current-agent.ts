@@ -1,13 +1,12 @@
 /** Which agent's code is running, and what for: it follows calls and awaits. */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Block } from "../process/input-gate.ts";
-import type { OpenAgent } from "../process/open-agent.ts";
 import type { Agent } from "./agent.ts";
+import type { AgentRuntime, Block } from "./agent-runtime.ts";
 import type { Connection } from "./connection.ts";
 
 /** What the platform knows of the code that is running. @internal */
 export interface Running {
-  open?: OpenAgent;
+  open?: AgentRuntime;
   connection?: Connection | undefined;
   request?: Request | undefined;
   /** The critical section of `open` that it runs in. */

@@ -1,25 +1,26 @@
 /** What the code of apps imports as `trunkline/agents`. */
 
+export { Agent } from "./agent.ts";
+export type { AgentContext, AgentStorage, SqlCursor, SqlStorage } from "./agent-context.ts";
+export { ApiError, ArtifactsError } from "./api-error.ts";
 export type {
   Artifacts,
-  ArtifactsUsage,
-  CreatedRepo,
-  Namespace,
-  Repo,
-} from "../process/artifacts-binding.ts";
-export type {
   ArtifactsRepo,
+  ArtifactsUsage,
   Commit,
+  CreatedRepo,
   Diff,
   ForkedRepo,
   MadeCommit,
   MintedToken,
+  Namespace,
   NewCommit,
   Ref,
+  Repo,
   RepoDetails,
   RepoToken,
   TreeEntry,
-} from "../process/artifacts-repo.ts";
+} from "./artifacts.ts";
 export type {
   Browser,
   BrowserUsage,
@@ -28,11 +29,7 @@ export type {
   CrawlInput,
   PdfInput,
   ScreenshotInput,
-} from "../process/browser-binding.ts";
-export type { RestBinding } from "../process/rest-binding.ts";
-export { Agent } from "./agent.ts";
-export type { AgentContext, AgentStorage, SqlCursor, SqlStorage } from "./agent-context.ts";
-export { ApiError, ArtifactsError } from "./api-error.ts";
+} from "./browser.ts";
 export {
   type CallableMetadata,
   callable,
@@ -44,6 +41,7 @@ export type { Connection, ConnectionContext, WebSocketMessage, WSMessage } from 
 export { type CurrentAgent, getCurrentAgent } from "./current-agent.ts";
 export { type AgentId, AgentNamespace, type AgentStub } from "./namespace.ts";
 export { SqlError } from "./refusal.ts";
+export type { RestBinding } from "./rest-binding.ts";
 export {
   type AgentOptions,
   type AgentRoute,

@@ -2,10 +2,7 @@
  * How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent
  * is.
  */
-import { deserialize, serialize } from "node:v8";
 import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
-import { PROPS_HEADER, toProcessRequest, toResponse } from "../process/exchange.ts";
-import type { HostLink } from "../process/host-link.ts";
 import type { Agent } from "./agent.ts";
 import { running } from "./current-agent.ts";
 import { AgentRefusal } from "./refusal.ts";
@@ -55,16 +52,20 @@ export const isAgentName = (name: unknown): name is string =>
   name.length <= AGENT_NAME_CHARS_MAX &&
   name.isWellFormed();
 
+/** Reaches the agents of one class. @internal */
+export interface AgentCalls {
+  fetch(name: string, props: unknown, request: Request): Promise<Response>;
+  invoke(name: string, props: unknown, call: { method: string; args: unknown[] }): Promise<unknown>;
+}
+
 export class AgentNamespace<T = AnyAgent> {
   readonly #className: string;
-  readonly #link: HostLink;
-  readonly #bytesMax: number;
+  readonly #calls: AgentCalls;
 
   /** @internal */
-  constructor(className: string, link: HostLink, bytesMax: number) {
+  constructor(className: string, calls: AgentCalls) {
     this.#className = className;
-    this.#link = link;
-    this.#bytesMax = bytesMax;
+    this.#calls = calls;
   }
 
   idFromName(name: string): AgentId {
@@ -101,24 +102,17 @@ export class AgentNamespace<T = AnyAgent> {
     return new Proxy(target, {
       get: (_, key) => {
         if (typeof key === "symbol" || NO_METHODS.has(key)) return undefined;
-        return known[key] ?? ((...args: unknown[]) => this.#invoke(name, props, key, args));
+        return (
+          known[key] ??
+          ((...args: unknown[]) => this.#calls.invoke(name, props, { method: key, args }))
+        );
       },
     }) as AgentStub<T>;
   }
 
   async #fetch(name: string, props: unknown, request: Request): Promise<Response> {
     if (isUpgrade(request)) return this.#accept(name, props, request);
-    const wire = await toProcessRequest(request, this.#bytesMax);
-    if (props !== undefined) {
-      wire.headers.push([PROPS_HEADER, Buffer.from(serialize(props)).toString("base64")]);
-    }
-    const { open } = running() ?? {};
-    const result = await this.#link.operate(
-      { type: "agent.request", className: this.#className, name, request: wire },
-      open && { number: open.number, after: open.gate.after() },
-    );
-    if (result.type !== "answer") throw new TypeError("Cannot read the agent's answer");
-    return toResponse(result.answer, this.#link, request.url);
+    return this.#calls.fetch(name, props, request);
   }
 
   #accept(name: string, props: unknown, request: Request): Response {
@@ -133,29 +127,6 @@ export class AgentNamespace<T = AnyAgent> {
     Object.defineProperty(response, "status", { value: 101 });
     acceptances.set(response, { className: this.#className, name, request, props });
     return response;
-  }
-
-  async #invoke(name: string, props: unknown, method: string, args: unknown[]): Promise<unknown> {
-    const { open } = running() ?? {};
-    const invocation = serialize({ args, ...(props !== undefined && { props }) });
-    if (invocation.length > this.#bytesMax) {
-      throw new AgentRefusal(
-        "body_too_large",
-        `Cannot call ${method}: its arguments have more than ${this.#bytesMax} bytes`,
-      );
-    }
-    const result = await this.#link.operate(
-      {
-        type: "agent.invoke",
-        className: this.#className,
-        name,
-        method,
-        args: new Uint8Array(invocation),
-      },
-      open && { number: open.number, after: open.gate.after() },
-    );
-    if (result.type !== "invoked") throw new TypeError("Cannot read what the agent gave");
-    return deserialize(result.result);
   }
 }
 

@@ -1,8 +1,6 @@
 /** Identifies the owner of a token of the platform, and compares texts in constant time. */
 import { createHash, timingSafeEqual as isSame } from "node:crypto";
 import { APP_TOKEN_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
-import type { HostLink } from "../process/host-link.ts";
-import { running } from "./current-agent.ts";
 
 export interface TokenIdentity {
   /** `api`: a token of an account; `oauth`: an access token that a client was given by a person. */
@@ -25,11 +23,14 @@ export interface TokenIdentity {
 /** RFC 6750 section 2.1. */
 const BEARER = /^Bearer +(\S+)$/i;
 
-let host: Pick<HostLink, "operate"> | undefined;
+/** Resolves with null for a token that is not valid. @internal */
+export type IdentifyToken = (token: string) => Promise<TokenIdentity | null>;
+
+let identify: IdentifyToken | undefined;
 
 /** @internal */
-export function verifyThrough(link: Pick<HostLink, "operate">): void {
-  host = link;
+export function verifyThrough(identifier: IdentifyToken): void {
+  identify = identifier;
 }
 
 /**
@@ -42,13 +43,8 @@ export async function verifyToken(
 ): Promise<TokenIdentity | null> {
   const token = typeof from === "string" ? from : bearerOf(from);
   if (token === undefined || token === "" || token.length > APP_TOKEN_CHARS_MAX) return null;
-  if (host === undefined) throw new Error("Cannot verify a token: the app has not started");
-  const { open } = running() ?? {};
-  const result = await host.operate(
-    { type: "identify", token },
-    open && { number: open.number, after: open.gate.after() },
-  );
-  return result.type === "identified" ? (result.identity ?? null) : null;
+  if (identify === undefined) throw new Error("Cannot verify a token: the app has not started");
+  return identify(token);
 }
 
 function bearerOf(request: Request | null | undefined): string | undefined {

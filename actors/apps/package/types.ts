@@ -110,3 +110,5 @@ export interface SubmissionContext {
   attempt: number;
   signal: AbortSignal;
 }
+
+export type CancelOutcome = "not_found" | "already_terminal" | "cancelled";

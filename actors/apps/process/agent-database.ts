@@ -4,17 +4,11 @@
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import { AgentRefusal, SqlError } from "../package/refusal.ts";
+import type { SqlResult, SqlRow, SqlValue } from "../package/sql.ts";
 import { PAGE_BYTES, type PageLog, SQL_BYTES_MAX } from "./page-log.ts";
 import { ownRefusalOf, refusalOf } from "./sql-guard.ts";
 import { parameterCount } from "./sql-parameters.ts";
-import { type SqlValue, toSqlValue } from "./sql-values.ts";
-
-export type SqlRow = Record<string, SqlValue>;
-
-export interface SqlResult {
-  rows: SqlRow[];
-  columns: string[];
-}
+import { toSqlValue } from "./sql-values.ts";
 
 interface Prepared {
   statement: StatementSync;

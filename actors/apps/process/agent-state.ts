@@ -2,18 +2,18 @@
 import type { AgentConnection } from "../package/connection.ts";
 import { running } from "../package/current-agent.ts";
 import { READONLY_ERROR } from "../package/frames.ts";
-import type { OpenAgent } from "./open-agent.ts";
+import type { AgentCore, AnyAgent } from "./agent-core.ts";
 import { keepValue, readValue } from "./own-tables.ts";
 
 const KEY = "state";
 
 export class AgentState {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   #json: string | undefined;
   #value: unknown;
   #isRead = false;
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
   }
 
@@ -62,7 +62,7 @@ export class AgentState {
       return;
     }
     // Read by the constructor itself: what it will have is not known yet.
-    const instance = this.#agent.instance as OpenAgent["instance"] | undefined;
+    const instance = this.#agent.instance as AnyAgent | undefined;
     this.#isRead = instance !== undefined;
     const initialState: unknown = instance?.initialState;
     // It may hold a time or an id: the first one that is seen is the one that stays.

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { ArtifactsWorld } from "../../../gateway/testing/artifacts-world.ts";
 import { ArtifactsError } from "../package/api-error.ts";
-import { type Artifacts, artifactsBinding } from "./artifacts-binding.ts";
+import type { Artifacts } from "../package/artifacts.ts";
+import { artifactsBinding } from "./artifacts-binding.ts";
 
 const HASH = "0".repeat(40);
 

@@ -7,63 +7,10 @@ import type {
   WireStored,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import { ArtifactsError } from "../package/api-error.ts";
-import { type ArtifactsRepo, artifactsRepo } from "./artifacts-repo.ts";
-import { type Camelized, camelized } from "./camel-case.ts";
-import {
-  errorReader,
-  type Page,
-  pageOf,
-  type RestBinding,
-  type RestCalls,
-  type RestDoor,
-  restCalls,
-} from "./rest-binding.ts";
-
-export type Namespace = Camelized<z.output<typeof WireNamespace>>;
-/** As a list shows it. */
-export type Repo = Camelized<z.output<typeof WireRepo>>;
-export type ArtifactsUsage = Camelized<z.output<typeof WireStored>>;
-/** With a token for git, which is shown this once. */
-export type CreatedRepo = Camelized<z.output<typeof WireCreated>>;
-
-export interface Artifacts extends RestBinding {
-  readonly namespace: string;
-  create(
-    name: string,
-    options?: { description?: string; readOnly?: boolean; setDefaultBranch?: string },
-  ): Promise<CreatedRepo>;
-  /** Throws NOT_FOUND where there is none. */
-  get(name: string): Promise<ArtifactsRepo>;
-  list(options?: {
-    limit?: number;
-    cursor?: string;
-    search?: string;
-    sort?: "created_at" | "updated_at" | "last_push_at" | "name";
-    direction?: "asc" | "desc";
-  }): Promise<Page & { repos: Repo[] }>;
-  /** False where there was none. */
-  delete(name: string): Promise<boolean>;
-  /** Imports a public repository. `info()` of the new one reports the progress. */
-  import(what: {
-    source: { url: string; branch?: string; depth?: number };
-    target: { name: string; opts?: { readOnly?: boolean } };
-  }): Promise<CreatedRepo>;
-  /** Bytes that the account has in repositories, and may have. */
-  usage(): Promise<ArtifactsUsage>;
-  /** The same for another namespace that trunkline.jsonc binds; all else is refused as FORBIDDEN. */
-  in(namespace: string): Artifacts;
-  /** Likewise of the namespaces that trunkline.jsonc binds; `list` shows the binding's own. */
-  readonly namespaces: {
-    create(name: string): Promise<Namespace>;
-    get(name: string): Promise<Namespace>;
-    list(options?: {
-      limit?: number;
-      cursor?: string;
-    }): Promise<Page & { namespaces: Namespace[] }>;
-    /** One without repositories; false where there was none. */
-    delete(name: string): Promise<boolean>;
-  };
-}
+import type { Artifacts } from "../package/artifacts.ts";
+import { camelized } from "../package/camel-case.ts";
+import { artifactsRepo } from "./artifacts-repo.ts";
+import { errorReader, pageOf, type RestCalls, type RestDoor, restCalls } from "./rest-binding.ts";
 
 /** What the API numbers otherwise here than elsewhere. */
 const NAMES = {

@@ -1,6 +1,5 @@
 /** One repository, as code of apps works with it. */
 import type { z } from "zod";
-import type { CommitFiles } from "../../../schemas/repositories/http/artifacts.ts";
 import type {
   CommittedFiles,
   MintedRepoToken,
@@ -10,71 +9,11 @@ import type {
   WireRef,
   WireRepoDetails,
   WireRepoToken,
-  WireTreeEntry,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import { ArtifactsError } from "../package/api-error.ts";
-import { type Camelized, camelized } from "./camel-case.ts";
-import { type Page, pageOf, type RestCalls } from "./rest-binding.ts";
-
-export type RepoDetails = Camelized<z.output<typeof WireRepoDetails>>;
-export type ForkedRepo = Camelized<z.output<typeof WireForked>>;
-export type Commit = Camelized<z.output<typeof WireCommit>>;
-export type TreeEntry = z.output<typeof WireTreeEntry>;
-export type Ref = Camelized<z.output<typeof WireRef>>;
-export type Diff = Camelized<z.output<typeof WireDiff>>;
-export type RepoToken = Camelized<z.output<typeof WireRepoToken>>;
-export type MintedToken = Camelized<z.output<typeof MintedRepoToken>>;
-export type NewCommit = z.input<typeof CommitFiles>;
-export type MadeCommit = Camelized<z.output<typeof CommittedFiles>>;
-
-/** A `ref` is a branch, a tag, a whole ref such as refs/heads/main, the id of a commit, or HEAD. */
-export interface ArtifactsRepo extends Disposable {
-  readonly name: string;
-  info(): Promise<RepoDetails>;
-  update(settings: {
-    description?: string | null;
-    defaultBranch?: string;
-    readOnly?: boolean;
-    protectedRefs?: string[];
-  }): Promise<RepoDetails>;
-  fork(
-    name: string,
-    options?: { description?: string; readOnly?: boolean; defaultBranchOnly?: boolean },
-  ): Promise<ForkedRepo>;
-  /** Drops what no ref leads to any more. */
-  prune(): Promise<void>;
-
-  /** By first parents, newest first; NOT_FOUND where there is no such ref. */
-  log(options?: { ref?: string; limit?: number; offset?: number }): Promise<Commit[]>;
-  refs(options?: {
-    prefix?: string;
-    limit?: number;
-    cursor?: string;
-  }): Promise<Page & { refs: Ref[] }>;
-  diff(base: string, head: string): Promise<Diff>;
-  /** Null where there is none of this id. */
-  readCommit(hash: string): Promise<Commit | null>;
-  readTree(hash: string): Promise<TreeEntry[] | null>;
-  readBlob(hash: string): Promise<Blob | null>;
-  /** Null where there is no such file. */
-  readFile(what: { ref: string; path: string }): Promise<Blob | null>;
-  /** The same with a type found in its bytes. */
-  readRaw(what: { ref: string; path: string }): Promise<Blob | null>;
-  /** All files of a commit. */
-  archive(ref: string, format?: "tar.gz" | "zip"): Promise<Blob>;
-  /** All of it, or nothing: BRANCH_MOVED where the branch is not where `expected` says. */
-  createCommit(commit: NewCommit): Promise<MadeCommit>;
-
-  /** Opens this repository for git. */
-  createToken(scope?: "read" | "write", ttl?: number): Promise<MintedToken>;
-  listTokens(options?: {
-    state?: "active" | "expired" | "revoked" | "all";
-    page?: number;
-    perPage?: number;
-  }): Promise<Page & { tokens: RepoToken[] }>;
-  /** False where there is none of this id. */
-  revokeToken(id: string): Promise<boolean>;
-}
+import type { ArtifactsRepo, TreeEntry } from "../package/artifacts.ts";
+import { camelized } from "../package/camel-case.ts";
+import { pageOf, type RestCalls } from "./rest-binding.ts";
 
 interface Place {
   namespacePath: string;

@@ -3,7 +3,7 @@
  * all share a record.
  */
 import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
-import type { OpenAgent } from "./open-agent.ts";
+import type { AgentCore } from "./agent-core.ts";
 
 /** Code of the app may put another clock in its place later. */
 const now = performance.now.bind(performance);
@@ -19,12 +19,12 @@ export interface DeliveryTurn {
 }
 
 export class DeliveryChain {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   /** The one that came last. */
   #last: { turn: number; goesOn: Promise<boolean> } | undefined;
   #begunAt = 0;
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
   }
 

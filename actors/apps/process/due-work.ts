@@ -3,8 +3,8 @@
  * keeps,
  * when it is not.
  */
+import type { AgentCore } from "./agent-core.ts";
 import { clearTimeout, setImmediate, setTimeout } from "./native-timers.ts";
-import type { OpenAgent } from "./open-agent.ts";
 import { readValue, writeValue } from "./own-tables.ts";
 
 /** Schedules, the queue, submissions. */
@@ -30,7 +30,7 @@ const HOLD_MS = 5_000;
 const WAKE_MS = 1_000;
 
 export class DueWork {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   readonly #parts: DuePart[];
   #timer: NodeJS.Timeout | undefined;
   #isArmed = false;
@@ -41,7 +41,7 @@ export class DueWork {
   #isClosed = false;
   #heldUntil = 0;
 
-  constructor(agent: OpenAgent, parts: DuePart[]) {
+  constructor(agent: AgentCore, parts: DuePart[]) {
     this.#agent = agent;
     this.#parts = parts;
   }

@@ -6,6 +6,7 @@ import type { StartProcess } from "../../../schemas/apps/app-process.ts";
 import { running } from "../package/current-agent.ts";
 import { AgentNamespace } from "../package/namespace.ts";
 import { AgentRefusal } from "../package/refusal.ts";
+import { agentCalls } from "./agent-calls.ts";
 import { artifactsBinding } from "./artifacts-binding.ts";
 import { browserBinding } from "./browser-binding.ts";
 import { toProcessRequest, toResponse } from "./exchange.ts";
@@ -16,7 +17,7 @@ import { restBinding } from "./rest-binding.ts";
 export function makeEnv({ env, limits }: StartProcess, link: HostLink): object {
   const bound: Record<string, unknown> = { ...structuredClone(env.values) };
   for (const { binding, className } of env.agents) {
-    bound[binding] = new AgentNamespace(className, link, limits.answerBytes);
+    bound[binding] = new AgentNamespace(className, agentCalls(className, link, limits.answerBytes));
   }
   for (const { binding, namespace } of env.artifacts) {
     const rest = restBinding(link, "artifacts", namespace, limits.answerBytes);

@@ -1,10 +1,6 @@
 /** Requests and answers: from the shapes that cross to the host to those of the web, and back. */
-import { APP_ANSWER_WHOLE_MS, APP_STACK_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
-import type {
-  ProcessAnswer,
-  ProcessError,
-  ProcessRequest,
-} from "../../../schemas/apps/app-process.ts";
+import { APP_ANSWER_WHOLE_MS } from "../../../schemas/apps/app-limits.ts";
+import type { ProcessAnswer, ProcessRequest } from "../../../schemas/apps/app-process.ts";
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { HostLink } from "./host-link.ts";
@@ -83,24 +79,6 @@ export function toResponse(
   const response = new Response(NO_BODY.has(status) ? null : whole, { status, headers });
   if (url !== undefined) Object.defineProperty(response, "url", { value: url });
   return response;
-}
-
-export function toProcessError(error: unknown): ProcessError {
-  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
-  return {
-    name: String(error.name),
-    message: String(error.message),
-    ...(error instanceof AgentRefusal && { refusal: error.refusal }),
-    ...(typeof error.stack === "string" && { stack: error.stack.slice(0, APP_STACK_CHARS_MAX) }),
-  };
-}
-
-/** As another agent, or the host, threw it. */
-export function toError({ name, message, refusal }: ProcessError): Error {
-  if (refusal !== undefined) return new AgentRefusal(refusal, message);
-  const error = new Error(message);
-  error.name = name;
-  return error;
 }
 
 /** HTML, section 9.2: each event is for who waits for it. */

@@ -13,7 +13,8 @@ import type {
 } from "../../../schemas/apps/app-process.ts";
 import { running } from "../package/current-agent.ts";
 import { AgentRefusal } from "../package/refusal.ts";
-import { toError } from "./exchange.ts";
+import { toError } from "./process-errors.ts";
+import { forPeople } from "./stack-texts.ts";
 
 type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -21,7 +22,12 @@ export class HostLink {
   readonly send: (message: FromProcess) => void;
   readonly #waiting = new Map<
     number,
-    { resolve: (result: OperationResult) => void; reject: (error: Error) => void }
+    {
+      resolve: (result: OperationResult) => void;
+      reject: (error: Error) => void;
+      /** Made where code asked for it: an error is thrown there. */
+      called: Error;
+    }
   >();
   #operations = 0;
   #second = 0;
@@ -40,6 +46,7 @@ export class HostLink {
         ),
       );
     }
+    const called = new Error();
     this.#operations += 1;
     const operation = this.#operations;
     const { open, block } = running() ?? {};
@@ -49,7 +56,7 @@ export class HostLink {
         <T>(tell: (value: T) => void) =>
         (value: T) =>
           open === undefined ? tell(value) : void open.inputs.deliver(() => tell(value), block);
-      this.#waiting.set(operation, { resolve: heard(resolve), reject: heard(reject) });
+      this.#waiting.set(operation, { resolve: heard(resolve), reject: heard(reject), called });
       this.send({
         type: "operation",
         operation,
@@ -66,7 +73,8 @@ export class HostLink {
   }
 
   failed(operation: number, error: ProcessError): void {
-    this.#waiting.get(operation)?.reject(toError(error));
+    const waiting = this.#waiting.get(operation);
+    waiting?.reject(toError(error, waiting.called));
     this.#waiting.delete(operation);
   }
 
@@ -80,7 +88,7 @@ export class HostLink {
     }
     this.#lines += 1;
     if (this.#lines > APP_LOG_LINES_A_SECOND_MAX) return;
-    const line = text.slice(0, APP_LOG_LINE_CHARS_MAX);
+    const line = forPeople(text, APP_LOG_LINE_CHARS_MAX);
     this.send({ type: "log", level, text: line, ...(agent !== undefined && { agent }) });
   }
 }

@@ -4,14 +4,9 @@
  * storage. So nothing comes between a read of the storage and the write that follows it, as in the public model of
  * such agents.
  */
+import type { Block } from "../package/agent-runtime.ts";
 import { type Running, runAs, running } from "../package/current-agent.ts";
 import { setImmediate } from "./native-timers.ts";
-
-/** A critical section: while it is active, only events that belong to it are delivered. */
-export interface Block {
-  /** The section that it began in. */
-  readonly outer: Block | undefined;
-}
 
 interface WaitingEvent {
   block: Block | undefined;

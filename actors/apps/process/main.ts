@@ -15,11 +15,13 @@ import { verifyThrough } from "../package/tokens.ts";
 import { AnswerStreams } from "./answer-streams.ts";
 import { Entry, type EntryExport } from "./entry.ts";
 import { makeEnv, replaceGlobals } from "./environment.ts";
-import { toProcessError } from "./exchange.ts";
 import { HostLink, inspectValue } from "./host-link.ts";
+import { tokenIdentifier } from "./identify-token.ts";
 import { lockDown } from "./lock-down.ts";
 import { ruleModules } from "./module-rules.ts";
 import { type AgentClass, OpenAgent } from "./open-agent.ts";
+import { toProcessError } from "./process-errors.ts";
+import { readStacksOf } from "./stack-texts.ts";
 import { TurnTaker } from "./take-turn.ts";
 
 const { process } = globalThis;
@@ -39,7 +41,7 @@ const send = (message: FromProcess) => {
   if (message.type === "log" || said.length >= SAID_AT_ONCE_MAX) sendSaid();
 };
 const link = new HostLink(send);
-verifyThrough(link);
+verifyThrough(tokenIdentifier(link));
 const streams = new AnswerStreams((stream) =>
   send({ type: "part", stream, after: 0, part: { failed: "nobody makes it any more" } }),
 );
@@ -110,6 +112,7 @@ async function receive(message: ToProcess): Promise<void> {
 async function startApp(start: StartProcess): Promise<void> {
   try {
     const bundle = pathToFileURL(start.bundle).href;
+    readStacksOf(start.bundle, bundle);
     const env = makeEnv(start, link);
     replaceGlobals(link, start.limits.answerBytes);
     ruleModules(bundle);
@@ -132,7 +135,8 @@ async function startApp(start: StartProcess): Promise<void> {
       say: (stream, part) => send({ type: "part", stream, after: 0, part }),
     });
     app = { start, env, classes, entry };
-    send({ type: "ready", classes: [...classes.keys()], hasEntry: entry.exists });
+    const hasDefault = exported.default !== undefined && exported.default !== null;
+    send({ type: "ready", classes: [...classes.keys()], hasEntry: entry.exists, hasDefault });
   } catch (error) {
     send({ type: "broken", error: toProcessError(error) });
   }

@@ -3,17 +3,18 @@
 import { AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import type { FromProcess, StartProcess } from "../../../schemas/apps/app-process.ts";
-import type { Agent } from "../package/agent.ts";
 import { type AgentContext, agentContext } from "../package/agent-context.ts";
+import type { Block } from "../package/agent-runtime.ts";
 import type { AgentConnection } from "../package/connection.ts";
 import { type Running, runAs, running } from "../package/current-agent.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { AgentClassOptions } from "../package/types.ts";
+import type { AgentCore, AnyAgent } from "./agent-core.ts";
 import { AgentDatabase } from "./agent-database.ts";
 import { AgentState } from "./agent-state.ts";
 import { DueWork } from "./due-work.ts";
 import type { HostLink } from "./host-link.ts";
-import { type Block, InputGate } from "./input-gate.ts";
+import { InputGate } from "./input-gate.ts";
 import { methodOf } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { OutputGate } from "./output-gate.ts";
@@ -25,8 +26,6 @@ import { Schedules } from "./schedules.ts";
 import { Sockets } from "./sockets.ts";
 import { Submissions } from "./submissions.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: the classes of apps have environments and states of their own.
-export type AnyAgent = Agent<any, any>;
 export type AgentClass = (new (
   context: AgentContext,
   env: never,
@@ -48,8 +47,10 @@ export interface OpenOptions {
 }
 
 const CLOSED_BY_SERVER = 1001;
+/** Internal error (RFC 6455, 7.4.1): clients come again. What was thrown is for the app's log. */
+const NOT_STARTED = { code: 1011, reason: "The agent did not start: its code failed" };
 
-export class OpenAgent {
+export class OpenAgent implements AgentCore {
   readonly number: number;
   readonly address: AgentAddress;
   readonly limits: StartProcess["limits"];
@@ -65,7 +66,8 @@ export class OpenAgent {
   submissions: Submissions;
   replies: Replies;
   due: DueWork;
-  instance: AnyAgent;
+  /** Code of the app runs only when the agent has one: see ready(). */
+  declare instance: AnyAgent;
   readonly #options: OpenOptions;
   #starting: Promise<void> | undefined;
   #isStarted = false;
@@ -73,6 +75,8 @@ export class OpenAgent {
   readonly #blocks: Promise<unknown>[] = [];
   #hasStarted = false;
   #isBroken = false;
+  /** The error of the constructor, until a caller gets it. */
+  #thrown: { error: unknown } | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #turns = 0;
   #endedTurns = 0;
@@ -115,11 +119,11 @@ export class OpenAgent {
       this.queue = new Queue(this);
       this.submissions = new Submissions(this);
       this.due = new DueWork(this, [this.schedules, this.queue, this.submissions]);
-      this.instance = this.#construct();
     } catch (error) {
       this.database.close();
       throw error;
     }
+    this.#constructFirst();
     this.due.changed();
   }
 
@@ -128,6 +132,8 @@ export class OpenAgent {
     this.#starting ??= this.#start(props).catch((error: unknown) => {
       this.#starting = undefined;
       this.due.hold();
+      // Clients that wait for news of an agent that does not start would wait for nothing.
+      this.sockets.closeAll(NOT_STARTED.code, NOT_STARTED.reason);
       throw error;
     });
     return this.#starting;
@@ -225,6 +231,8 @@ export class OpenAgent {
 
   /** To the app's `onError`, and where that fails to its log. */
   async report(error: unknown, connection?: AgentConnection): Promise<void> {
+    // Nothing of an agent that was not constructed can hear of it.
+    if (this.instance === undefined) return this.log("error", error);
     try {
       await this.runAs({ connection }, () =>
         connection === undefined
@@ -278,7 +286,7 @@ export class OpenAgent {
     this.#hasStarted = false;
     this.#isBroken = false;
     this.#blocks.length = 0;
-    this.instance = this.#construct();
+    this.#constructFirst();
   }
 
   close(): void {
@@ -293,6 +301,16 @@ export class OpenAgent {
     return now?.open === this ? now.block : undefined;
   }
 
+  /** Constructs the agent. The first caller gets the error of a constructor that throws. */
+  #constructFirst(): void {
+    try {
+      this.instance = this.#construct();
+    } catch (error) {
+      this.#isBroken = true;
+      this.#thrown = { error };
+    }
+  }
+
   #construct(): AnyAgent {
     const { agentClass, env } = this.#options;
     return this.runAs({}, () => new agentClass(agentContext(this), env as never));
@@ -300,6 +318,9 @@ export class OpenAgent {
 
   async #start(props: unknown): Promise<void> {
     if (this.#isBroken) {
+      const thrown = this.#thrown;
+      this.#thrown = undefined;
+      if (thrown) throw thrown.error;
       this.instance = this.#construct();
       this.#isBroken = false;
     }

@@ -1,6 +1,6 @@
 /** What the platform keeps in an agent's database: user SQL neither reads nor changes it. */
+import type { SqlValue } from "../package/sql.ts";
 import type { AgentDatabase } from "./agent-database.ts";
-import type { SqlValue } from "./sql-values.ts";
 
 /** Run at every opening: a table that a later version adds comes to older databases so. */
 const TABLES = `

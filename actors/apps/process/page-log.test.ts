@@ -1,8 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { expect } from "chai";
+import { APP_AGENT_FILES, APP_WAL_FILES_MAX } from "../../../schemas/apps/app-limits.ts";
 import { emptyRecord, PageLog, restoreImage } from "./page-log.ts";
 
 /** What other ways to replicate a database lose or refuse; each list is run commit by commit. */
@@ -230,6 +231,28 @@ describe("PageLog", () => {
     log.database.exec("UPDATE t SET v = 'x' WHERE id = 10000");
     expect((log.take() as Uint8Array).length).to.be.lessThan(400);
     log.close();
+  });
+
+  it("costs two descriptors, and a third only of those that were used last", function () {
+    if (!existsSync("/proc/self/fd")) this.skip();
+    const count = () => readdirSync("/proc/self/fd").length;
+    const before = count();
+    const logs = Array.from({ length: 2 * APP_WAL_FILES_MAX }, (_, index) => {
+      const log = new PageLog(join(folder, `many-${index}.db`), restoreImage(undefined, []));
+      log.database.exec("CREATE TABLE t (v); INSERT INTO t VALUES (1)");
+      log.absorb();
+      return log;
+    });
+    expect(count() - before).to.equal(APP_AGENT_FILES * logs.length + APP_WAL_FILES_MAX);
+    expect(existsSync(join(folder, "many-0.db-shm"))).to.equal(false);
+    // Those whose file was closed meanwhile go on where they were.
+    for (const log of [...logs, ...logs]) {
+      log.take();
+      log.database.exec("INSERT INTO t VALUES (2)");
+      expect(log.isDirty).to.equal(true);
+    }
+    for (const log of logs) log.close();
+    expect(count()).to.equal(before);
   });
 });
 

@@ -3,18 +3,11 @@
  * XORed
  * with the pages before, compressed. A new owner applies the records to an image and has the same file, byte for byte.
  */
-import {
-  closeSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { fstatSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { constants as zlib, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { AGENT_DATABASE_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { closeWalFile, walFile } from "./wal-files.ts";
 import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 
 /** Small pages make small records: a turn changes some five of them. */
@@ -49,7 +42,7 @@ export class PageLog {
   #image: Buffer;
   /** What the image is the beginning of. */
   #room: Buffer;
-  #wal: number | undefined;
+  readonly #walPath: string;
   /** Up to where the write-ahead file was read: always the end of a commit. */
   #read = 0;
   /** Pages changed since the last record. */
@@ -62,6 +55,7 @@ export class PageLog {
 
   constructor(path: string, image: Buffer, bytesMax = AGENT_DATABASE_BYTES_MAX) {
     this.#path = path;
+    this.#walPath = `${path}-wal`;
     this.bytesMax = bytesMax;
     removeDatabase(path);
     if (image.length > 0) writeFileSync(path, image, { mode: 0o600 });
@@ -69,11 +63,12 @@ export class PageLog {
       enableForeignKeyConstraints: true,
       limits: { length: bytesMax, sqlLength: SQL_BYTES_MAX },
     });
+    // Locked before the write-ahead file is first used, the database needs no third file (-shm): nobody shares it.
     // Without spilling, what is in the write-ahead file was committed, and a transaction that fails leaves nothing
     // there.
     this.database.exec(
-      `PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0;
-      PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
+      `PRAGMA page_size=${PAGE_BYTES}; PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;
+      PRAGMA wal_autocheckpoint=0; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
       PRAGMA max_page_count=${Math.floor(bytesMax / PAGE_BYTES)}; PRAGMA wal_checkpoint(TRUNCATE)`,
     );
     const file = readFileSync(path);
@@ -119,9 +114,10 @@ export class PageLog {
   absorb(): void {
     const size = this.#walBytes();
     const from = Math.max(this.#read, WAL_HEADER_BYTES);
-    if (this.#wal === undefined || size <= from) return;
+    const file = walFile(this.#walPath);
+    if (file === undefined || size <= from) return;
     const bytes = Buffer.allocUnsafe(size - from);
-    readSync(this.#wal, bytes, 0, bytes.length, from);
+    readSync(file, bytes, 0, bytes.length, from);
     let uncommitted = new Map<number, Buffer>();
     const step = FRAME_HEADER_BYTES + PAGE_BYTES;
     for (let at = 0; at + step <= bytes.length; at += step) {
@@ -178,8 +174,7 @@ export class PageLog {
   }
 
   close(): void {
-    if (this.#wal !== undefined) closeSync(this.#wal);
-    this.#wal = undefined;
+    closeWalFile(this.#walPath);
     this.database.close();
     removeDatabase(this.#path);
   }
@@ -198,21 +193,12 @@ export class PageLog {
   #fold(): void {
     this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     this.#folded += 1;
-    if (this.#wal !== undefined) closeSync(this.#wal);
-    this.#wal = undefined;
     this.#read = 0;
   }
 
   #walBytes(): number {
-    if (this.#wal === undefined) {
-      try {
-        this.#wal = openSync(`${this.#path}-wal`, "r");
-      } catch {
-        // It comes with the first write.
-        return 0;
-      }
-    }
-    return fstatSync(this.#wal).size;
+    const file = walFile(this.#walPath);
+    return file === undefined ? 0 : fstatSync(file).size;
   }
 }
 

@@ -1,18 +1,18 @@
 /** An agent's queue: calls of its methods, one after the other; what keeps failing is kept and can be looked at. */
 import { randomUUID } from "node:crypto";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
+import type { SqlRow } from "../package/sql.ts";
 import type { QueueItem, RetryOptions } from "../package/types.ts";
-import type { SqlRow } from "./agent-database.ts";
+import type { AgentCore } from "./agent-core.ts";
 import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
-import type { OpenAgent } from "./open-agent.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
 export class Queue implements DuePart {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   #running: Promise<void> | undefined;
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
   }
 

@@ -3,21 +3,13 @@ import type { Operation } from "../../../schemas/apps/app-process.ts";
 import { ERRORS } from "../../../schemas/errors.ts";
 import type { ApiError } from "../package/api-error.ts";
 import { running } from "../package/current-agent.ts";
+import type { Page, RestBinding } from "../package/rest-binding.ts";
 import { toProcessRequest, toResponse } from "./exchange.ts";
 import type { HostLink } from "./host-link.ts";
 
 /** Stands for the account's own part of the API: the host knows where it is. */
 const ORIGIN = "http://trunkline";
 const NO_CONTENT = 204;
-
-export interface RestBinding {
-  readonly namespace: string | undefined;
-  /**
-   * Any call of the API that the binding opens: `path` is below the account's own part of it, as `/artifacts/usage`.
-   * Repositories are open in the binding's own namespace alone.
-   */
-  fetch(path: string, init?: RequestInit): Promise<Response>;
-}
 
 type Values = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -101,12 +93,6 @@ export function restCalls(
       return { result, info };
     },
   };
-}
-
-/** A cursor where there is more; on the last page how many there are in all. */
-export interface Page {
-  cursor?: string;
-  total?: number;
 }
 
 export function pageOf({ cursor, total_count: total }: Listed<unknown>["info"]): Page {

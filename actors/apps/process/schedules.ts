@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { Cron } from "croner";
 import { AGENT_DELAY_S_MAX, AGENT_INTERVAL_S_MAX } from "../../../schemas/apps/app-limits.ts";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
+import type { SqlRow } from "../package/sql.ts";
 import type {
   RetryOptions,
   Schedule,
@@ -11,10 +12,9 @@ import type {
   ScheduleOptions,
   ScheduleType,
 } from "../package/types.ts";
-import type { SqlRow } from "./agent-database.ts";
+import type { AgentCore } from "./agent-core.ts";
 import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
-import type { OpenAgent } from "./open-agent.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
 interface Timing {
@@ -25,11 +25,11 @@ interface Timing {
 }
 
 export class Schedules implements DuePart {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   #running: Promise<void> | undefined;
   #runningAt: number | undefined;
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
   }
 

@@ -24,9 +24,9 @@ import {
   stateFrame,
 } from "../package/frames.ts";
 import { AgentRefusal } from "../package/refusal.ts";
+import type { AgentCore } from "./agent-core.ts";
 import { toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
-import type { OpenAgent } from "./open-agent.ts";
 import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
 /** RFC 6455, 7.4.1: closed without a close frame. */
@@ -40,10 +40,10 @@ interface Entry {
 }
 
 export class Sockets {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
     for (const row of agent.database.own("SELECT * FROM _trunkline_connections")) {
       const kept: KeptConnection = {
@@ -63,6 +63,10 @@ export class Sockets {
 
   get agentName(): string {
     return this.#agent.address.name;
+  }
+
+  has(socket: Pick<ProcessConnection, "gateway" | "number">): boolean {
+    return this.#entries.has(keyOf(socket));
   }
 
   get count(): number {
@@ -231,10 +235,11 @@ export class Sockets {
     );
   }
 
-  /** The agent is destroyed, so its clients are notified. */
+  /** The agent is destroyed or does not start, so its clients are notified. */
   closeAll(code: number, reason: string): void {
     for (const connection of this.list()) connection.close(code, reason);
     this.#entries.clear();
+    this.#agent.database.own("DELETE FROM _trunkline_connections");
   }
 
   async #handle(

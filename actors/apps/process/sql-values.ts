@@ -1,6 +1,6 @@
 /** Values that go into SQL and come out of it: what SQLite would take for something else is refused. */
 
-export type SqlValue = string | number | bigint | null | Uint8Array;
+import type { SqlValue } from "../package/sql.ts";
 
 export function toSqlValue(value: unknown, index: number): SqlValue {
   switch (typeof value) {

@@ -6,7 +6,9 @@ import {
   AGENT_SUBMISSIONS_RUNNING_MAX,
 } from "../../../schemas/apps/app-limits.ts";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
+import type { SqlRow } from "../package/sql.ts";
 import type {
+  CancelOutcome,
   RetryOptions,
   Submission,
   SubmissionContext,
@@ -14,24 +16,21 @@ import type {
   SubmissionStatus,
   SubmitOptions,
 } from "../package/types.ts";
-import type { SqlRow } from "./agent-database.ts";
+import type { AgentCore } from "./agent-core.ts";
 import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
-import type { OpenAgent } from "./open-agent.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
 /** Once: who wants it tried again says so. */
 const ONCE = { maxAttempts: 1 };
 
-export type CancelOutcome = "not_found" | "already_terminal" | "cancelled";
-
 export class Submissions implements DuePart {
-  readonly #agent: OpenAgent;
+  readonly #agent: AgentCore;
   readonly #running = new Map<string, { abort: AbortController; done: Promise<void> }>();
   readonly #watchers = new Map<string, Set<() => void>>();
 
-  constructor(agent: OpenAgent) {
+  constructor(agent: AgentCore) {
     this.#agent = agent;
     this.#interrupt();
   }

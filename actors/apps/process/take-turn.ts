@@ -6,9 +6,10 @@ import { isSuccessful } from "../../../schemas/status-classes.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
 import { DeliveryChain } from "./delivery-chain.ts";
-import { PROPS_HEADER, toProcessAnswer, toProcessError, toRequest } from "./exchange.ts";
+import { PROPS_HEADER, toProcessAnswer, toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
+import { toProcessError } from "./process-errors.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 import type { Asked, Outcome } from "./replies.ts";
 
@@ -80,6 +81,10 @@ export class TurnTaker {
   }
 
   async #outcome(id: string, input: TurnInput, call?: CallId): Promise<Outcome> {
+    // A socket that was closed here needs no start of an agent, which may be failing.
+    if (input.type === "disconnect" && !this.#agent.sockets.has(input.connection)) {
+      return { result: NOTHING };
+    }
     const isKept = KEPT.has(input.type);
     const key = `${input.type} ${id}`;
     const known = this.#underWay.get(key) ?? (isKept ? this.#agent.replies.get(key) : undefined);

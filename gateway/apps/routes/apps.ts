@@ -41,9 +41,6 @@ const APP = `${APPS}/{app}`;
 const LINES_SHOWN = 100;
 const SECRETS = `${APP}/secrets`;
 
-type OfApp<B = unknown> = Asked<z.output<typeof AppPath>, unknown, B>;
-type OfSecret<B = unknown> = Asked<z.output<typeof AppSecretPath>, unknown, B>;
-
 export interface AppRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
@@ -55,144 +52,157 @@ export interface AppRouteParts {
   limits: AgentLimits;
 }
 
-export function appRoutes({
-  actors,
-  blobs,
-  secrets,
-  addresses,
-  lines,
-  limits,
-}: AppRouteParts): Route[] {
-  const shared = { tag: "Apps" };
-  const read = { ...shared, permissions: ["apps.read"] as const };
-  const write = { ...shared, permissions: ["apps.write"] as const };
+type OfApp<B = unknown> = Asked<z.output<typeof AppPath>, unknown, B>;
+type OfSecret<B = unknown> = Asked<z.output<typeof AppSecretPath>, unknown, B>;
+
+const READS = { tag: "Apps", permissions: ["apps.read"] } as const;
+const WRITES = { tag: "Apps", permissions: ["apps.write"] } as const;
+
+const LIST_APPS = {
+  ...READS,
+  method: "get",
+  path: APPS,
+  id: "listApps",
+  summary: "The account's apps",
+  parameters: AccountPath,
+  query: Listing,
+  answer: { result: WireAppEntry.array(), paged: "numbers" },
+} as const;
+
+const GET_AGENT_USAGE = {
+  ...READS,
+  method: "get",
+  path: "/accounts/{account_id}/agents/usage",
+  id: "getAgentUsage",
+  summary: "Agents of the account and what they keep, in all and by app",
+  parameters: AccountPath,
+  query: nothing,
+  answer: { result: WireAgentUsage },
+} as const;
+
+const DEPLOY_APP = {
+  ...WRITES,
+  method: "put",
+  path: APP,
+  id: "deployApp",
+  summary: "Deploy a version: it is started once, and serves if that went well",
+  parameters: AppPath,
+  query: nothing,
+  body: { schema: DeployApp, bytesMax: APP_DEPLOY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached", "app_broken", "storage_full"],
+  answer: { result: WireApp },
+} as const;
+
+const GET_APP = {
+  ...READS,
+  method: "get",
+  path: APP,
+  id: "getApp",
+  summary: "One app, with its versions and the names of its secrets",
+  parameters: AppPath,
+  query: nothing,
+  answer: { result: WireApp },
+} as const;
+
+const DELETE_APP = {
+  ...WRITES,
+  method: "delete",
+  path: APP,
+  id: "deleteApp",
+  summary: "Delete an app with its secrets, logs and agents, for good",
+  parameters: AppPath,
+  query: nothing,
+  answer: { result: DeletedApp },
+} as const;
+
+const ROLL_BACK_APP = {
+  ...WRITES,
+  method: "post",
+  path: `${APP}/rollback`,
+  id: "rollBackApp",
+  summary: "Have an earlier version serve again",
+  parameters: AppPath,
+  query: nothing,
+  body: { schema: RollBackApp, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict"],
+  answer: { result: WireApp },
+} as const;
+
+const GET_APP_LOGS = {
+  ...READS,
+  method: "get",
+  path: `${APP}/logs`,
+  id: "getAppLogs",
+  summary: "What an app has printed, the oldest first, and what it prints next",
+  parameters: AppPath,
+  query: AppLogsQuery,
+  answer: { result: WireAppLogLine.array() },
+} as const;
+
+const LIST_APP_SECRETS = {
+  ...READS,
+  method: "get",
+  path: SECRETS,
+  id: "listAppSecrets",
+  summary: "Names of an app's secrets, and when each was put",
+  parameters: AppPath,
+  query: nothing,
+  answer: { result: WireAppSecret.array() },
+} as const;
+
+const PUT_APP_SECRET = {
+  ...WRITES,
+  method: "put",
+  path: `${SECRETS}/{name}`,
+  id: "putAppSecret",
+  summary:
+    "Put a secret, also of an app that is not deployed yet; the app has it from its next start on",
+  parameters: AppSecretPath,
+  query: nothing,
+  body: { schema: PutAppSecret, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["conflict", "limit_reached"],
+  answer: { result: NamedSecret },
+} as const;
+
+const DELETE_APP_SECRET = {
+  ...WRITES,
+  method: "delete",
+  path: `${SECRETS}/{name}`,
+  id: "deleteAppSecret",
+  summary: "Take a secret away from an app",
+  parameters: AppSecretPath,
+  query: nothing,
+  answer: { result: NamedSecret },
+} as const;
+
+/** The REST routes of apps and their secrets. */
+export function appRoutes(parts: AppRouteParts): Route[] {
   return [
-    defineRoute({
-      ...read,
-      method: "get",
-      path: APPS,
-      id: "listApps",
-      summary: "The account's apps",
-      parameters: AccountPath,
-      query: Listing,
-      answer: { result: WireAppEntry.array(), paged: "numbers" },
-      handle: listApps,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: "/accounts/{account_id}/agents/usage",
-      id: "getAgentUsage",
-      summary: "Agents of the account and what they keep, in all and by app",
-      parameters: AccountPath,
-      query: nothing,
-      answer: { result: WireAgentUsage },
-      handle: getUsage,
-    }),
-    defineRoute({
-      ...write,
-      method: "put",
-      path: APP,
-      id: "deployApp",
-      summary: "Deploy a version: it is started once, and serves if that went well",
-      parameters: AppPath,
-      query: nothing,
-      body: { schema: DeployApp, bytesMax: APP_DEPLOY_BYTES_MAX },
-      refusals: ["conflict", "limit_reached", "app_broken", "storage_full"],
-      answer: { result: WireApp },
-      handle: deploy,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: APP,
-      id: "getApp",
-      summary: "One app, with its versions and the names of its secrets",
-      parameters: AppPath,
-      query: nothing,
-      answer: { result: WireApp },
-      handle: getApp,
-    }),
-    defineRoute({
-      ...write,
-      method: "delete",
-      path: APP,
-      id: "deleteApp",
-      summary: "Delete an app with its secrets, logs and agents, for good",
-      parameters: AppPath,
-      query: nothing,
-      answer: { result: DeletedApp },
-      handle: deleteApp,
-    }),
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${APP}/rollback`,
-      id: "rollBackApp",
-      summary: "Have an earlier version serve again",
-      parameters: AppPath,
-      query: nothing,
-      body: { schema: RollBackApp, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["conflict"],
-      answer: { result: WireApp },
-      handle: rollBack,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: `${APP}/logs`,
-      id: "getAppLogs",
-      summary: "What an app has printed, the oldest first, and what it prints next",
-      parameters: AppPath,
-      query: AppLogsQuery,
-      answer: { result: WireAppLogLine.array() },
-      handle: getLogs,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: SECRETS,
-      id: "listAppSecrets",
-      summary: "Names of an app's secrets, and when each was put",
-      parameters: AppPath,
-      query: nothing,
-      answer: { result: WireAppSecret.array() },
-      handle: async (asked: OfApp) => ({ result: (await getApp(asked)).result.secrets }),
-    }),
-    defineRoute({
-      ...write,
-      method: "put",
-      path: `${SECRETS}/{name}`,
-      id: "putAppSecret",
-      summary:
-        "Put a secret, also of an app that is not deployed yet; the app has it from its next start on",
-      parameters: AppSecretPath,
-      query: nothing,
-      body: { schema: PutAppSecret, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["conflict", "limit_reached"],
-      answer: { result: NamedSecret },
-      handle: putSecret,
-    }),
-    defineRoute({
-      ...write,
-      method: "delete",
-      path: `${SECRETS}/{name}`,
-      id: "deleteAppSecret",
-      summary: "Take a secret away from an app",
-      parameters: AppSecretPath,
-      query: nothing,
-      answer: { result: NamedSecret },
-      handle: deleteSecret,
-    }),
+    defineRoute({ ...LIST_APPS, handle: listApps(parts) }),
+    defineRoute({ ...GET_AGENT_USAGE, handle: getUsage(parts) }),
+    defineRoute({ ...DEPLOY_APP, handle: deploy(parts) }),
+    defineRoute({ ...GET_APP, handle: getApp(parts) }),
+    defineRoute({ ...DELETE_APP, handle: deleteApp(parts) }),
+    defineRoute({ ...ROLL_BACK_APP, handle: rollBack(parts) }),
+    defineRoute({ ...GET_APP_LOGS, handle: getLogs(parts) }),
+    defineRoute({ ...LIST_APP_SECRETS, handle: listSecrets(parts) }),
+    defineRoute({ ...PUT_APP_SECRET, handle: putSecret(parts) }),
+    defineRoute({ ...DELETE_APP_SECRET, handle: deleteSecret(parts) }),
   ];
+}
 
-  async function listApps({ caller, query }: Asked<unknown, Listing>) {
+function listApps({ actors, addresses }: AppRouteParts) {
+  return async ({ caller, query }: Asked<unknown, Listing>) => {
     const { apps } = await actors.call(appList, caller.accountId, "list", {});
-    const entries = apps.map((entry) => wireEntry(entry, caller.accountId));
+    const entries = apps.map((entry) =>
+      wireEntry(entry, { addresses, accountId: caller.accountId }),
+    );
     return pageOf(entries, query);
-  }
+  };
+}
 
-  async function getUsage({ caller }: Asked) {
+function getUsage({ actors, limits }: AppRouteParts) {
+  return async ({ caller }: Asked) => {
     const { agents, bytes, apps } = await actors.call(appUsage, caller.accountId, "get", {});
     return {
       result: {
@@ -207,87 +217,112 @@ export function appRoutes({
         })),
       },
     };
-  }
+  };
+}
 
-  async function deploy({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) {
+function deploy({ actors, blobs, addresses }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) => {
     const of = { accountId, name: parameters.app };
-    return { result: wireApp(await deployApp({ actors, blobs }, of, body), accountId) };
-  }
+    const deployed = await deployApp({ actors, blobs }, of, body);
+    return { result: wireApp(deployed, { addresses, accountId }) };
+  };
+}
 
-  async function getApp({ caller: { accountId }, parameters }: OfApp) {
-    const key = appKey(accountId, parameters.app);
-    return { result: wireApp(await actors.call(app, key, "get", {}), accountId) };
-  }
+function getApp({ actors, addresses }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters }: OfApp) => {
+    const found = await actors.call(app, appKey(accountId, parameters.app), "get", {});
+    return { result: wireApp(found, { addresses, accountId }) };
+  };
+}
 
-  async function deleteApp({ caller: { accountId }, parameters }: OfApp) {
+function deleteApp({ actors }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters }: OfApp) => {
     await actors.call(app, appKey(accountId, parameters.app), "delete", {});
     return { result: { name: parameters.app } };
-  }
+  };
+}
 
-  async function rollBack({ caller: { accountId }, parameters, body }: OfApp<RollBackApp>) {
-    const key = appKey(accountId, parameters.app);
-    return { result: wireApp(await actors.call(app, key, "rollBack", body), accountId) };
-  }
+function rollBack({ actors, addresses }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters, body }: OfApp<RollBackApp>) => {
+    const served = await actors.call(app, appKey(accountId, parameters.app), "rollBack", body);
+    return { result: wireApp(served, { addresses, accountId }) };
+  };
+}
 
-  async function getLogs({
-    caller: { accountId },
-    parameters,
-    query,
-    signal,
-  }: Asked<z.output<typeof AppPath>, z.output<typeof AppLogsQuery>>) {
+type AskedLogs = Asked<z.output<typeof AppPath>, z.output<typeof AppLogsQuery>>;
+
+function getLogs({ actors, lines }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters, query, signal }: AskedLogs) => {
     const key = appKey(accountId, parameters.app);
     await actors.call(app, key, "get", {});
     const { limit: count = LINES_SHOWN, after, wait_seconds: waitS = 0 } = query;
     const wanted = { after, count, waitMs: waitS * 1_000, signal };
     return { result: (await lines.read(appLogSubject(key), wanted)).map(wireLine) };
-  }
+  };
+}
 
-  async function putSecret({ caller: { accountId }, parameters, body }: OfSecret<PutAppSecret>) {
+function listSecrets({ actors }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters }: OfApp) => {
+    const found = await actors.call(app, appKey(accountId, parameters.app), "get", {});
+    return { result: found.secrets.map(wireSecret) };
+  };
+}
+
+function putSecret({ actors, secrets }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters, body }: OfSecret<PutAppSecret>) => {
     const { app: name, name: secret } = parameters;
     const sealed = secrets.seal(body.value, { accountId, app: name, name: secret });
     await actors.call(appList, accountId, "admit", { name });
     await actors.call(app, appKey(accountId, name), "putSecret", { name: secret, sealed });
     return { result: { name: secret } };
-  }
+  };
+}
 
-  async function deleteSecret({ caller: { accountId }, parameters }: OfSecret) {
+function deleteSecret({ actors }: AppRouteParts) {
+  return async ({ caller: { accountId }, parameters }: OfSecret) => {
     const { app: name, name: secret } = parameters;
     await actors.call(app, appKey(accountId, name), "deleteSecret", { name: secret });
     return { result: { name: secret } };
-  }
-
-  function wireApp(shown: AppOverview, accountId: string): z.input<typeof WireApp> {
-    const { name, serving, createdAt, updatedAt } = shown;
-    return {
-      id: shown.id,
-      ...wireEntry(
-        { name, createdAt, updatedAt, ...(serving !== undefined && { serving }) },
-        accountId,
-      ),
-      config: shown.config ?? null,
-      versions: shown.versions.map(wireVersion),
-      secrets: shown.secrets.map((secret) => ({
-        name: secret.name,
-        modified_on: timeOf(secret.updatedAt),
-      })),
-    };
-  }
-
-  function wireEntry(
-    { name, serving, createdAt, updatedAt }: AppEntry,
-    accountId: string,
-  ): z.input<typeof WireAppEntry> {
-    const of = { accountId, app: name };
-    return {
-      name,
-      serving_version: serving ?? null,
-      url: originOf(addresses, of),
-      machine_url: machineUrlOf(addresses, of),
-      created_on: timeOf(createdAt),
-      modified_on: timeOf(updatedAt),
-    };
-  }
+  };
 }
+
+/** Where the addresses of an app come from. */
+interface AddressParts {
+  addresses: AppAddresses;
+  accountId: string;
+}
+
+function wireApp(shown: AppOverview, parts: AddressParts): z.input<typeof WireApp> {
+  const { name, serving, createdAt, updatedAt } = shown;
+  const entry = { name, createdAt, updatedAt, ...(serving !== undefined && { serving }) };
+  return {
+    id: shown.id,
+    ...wireEntry(entry, parts),
+    config: shown.config ?? null,
+    versions: shown.versions.map(wireVersion),
+    secrets: shown.secrets.map(wireSecret),
+  };
+}
+
+function wireEntry(
+  { name, serving, createdAt, updatedAt }: AppEntry,
+  { addresses, accountId }: AddressParts,
+): z.input<typeof WireAppEntry> {
+  const of = { accountId, app: name };
+  return {
+    name,
+    serving_version: serving ?? null,
+    url: originOf(addresses, of),
+    machine_url: machineUrlOf(addresses, of),
+    created_on: timeOf(createdAt),
+    modified_on: timeOf(updatedAt),
+  };
+}
+
+const wireSecret = ({ name, updatedAt }: AppOverview["secrets"][number]) => ({
+  name,
+  modified_on: timeOf(updatedAt),
+});
 
 const wireVersion = ({ number, status, reason, bundleBytes, createdAt }: AppVersion) => ({
   number,

@@ -40,119 +40,132 @@ export interface DeliveryRouteParts {
   blobs: Pick<BlobStore, "get">;
 }
 
-export function deliveryRoutes({ actors, blobs }: DeliveryRouteParts): Route[] {
-  const shared = { tag: "Deliveries" };
-  const read = { ...shared, permissions: ["apps.read"] as const };
-  const write = { ...shared, permissions: ["apps.write"] as const };
-  return [
-    defineRoute({
-      ...read,
-      method: "get",
-      path: DELIVERIES,
-      id: "listDeliveries",
-      summary: "Events that came to an agent, newest first",
-      parameters: AgentPath,
-      query: DeliveriesQuery,
-      answer: { result: WireDelivery.array(), paged: "cursor" },
-      handle: listDeliveries,
-    }),
-    // Before those with an id, which would be one of them.
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${DELIVERIES}/replay`,
-      id: "replayDeliveries",
-      summary: "Deliver some of them again, in the order in which they came",
-      parameters: AgentPath,
-      query: nothing,
-      body: { schema: ReplayDeliveries, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["queue_full"],
-      answer: { result: Replayed, status: 202 },
-      handle: replayDeliveries,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: `${DELIVERIES}/{delivery_id}`,
-      id: "getDelivery",
-      summary: "One event, with its headers and body",
-      parameters: DeliveryPath,
-      query: nothing,
-      answer: { result: WireDeliveryContent },
-      handle: getDelivery,
-    }),
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${DELIVERIES}/{delivery_id}/replay`,
-      id: "replayDelivery",
-      summary: "Deliver one again; nothing happens where it waits anyway",
-      parameters: DeliveryPath,
-      query: nothing,
-      refusals: ["queue_full"],
-      answer: { result: Replayed, status: 202 },
-      handle: replayDelivery,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: WEBHOOKS,
-      id: "listOutgoingWebhooks",
-      summary: "Webhooks that an agent sent out, newest first",
-      parameters: AgentPath,
-      query: WebhooksQuery,
-      answer: { result: WireWebhook.array(), paged: "cursor" },
-      handle: listWebhooks,
-    }),
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${WEBHOOKS}/test`,
-      id: "sendTestWebhook",
-      summary: "Send an event of the type webhook.test, to see whether an endpoint takes it",
-      parameters: AgentPath,
-      query: nothing,
-      body: { schema: TestWebhook, bytesMax: JSON_BODY_BYTES_MAX },
-      refusals: ["queue_full"],
-      answer: { result: WireWebhook, status: 202 },
-      handle: sendTest,
-    }),
-    defineRoute({
-      ...read,
-      method: "get",
-      path: `${WEBHOOKS}/{webhook_id}`,
-      id: "getOutgoingWebhook",
-      summary: "One webhook, with its payload and its last tries",
-      parameters: WebhookPath,
-      query: nothing,
-      answer: { result: WireWebhookContent },
-      handle: getWebhook,
-    }),
-    defineRoute({
-      ...write,
-      method: "post",
-      path: `${WEBHOOKS}/{webhook_id}/resend`,
-      id: "resendOutgoingWebhook",
-      summary: "Send one again that has arrived or failed, under its webhook-id",
-      parameters: WebhookPath,
-      query: nothing,
-      refusals: ["conflict", "queue_full"],
-      answer: { result: WireWebhook, status: 202 },
-      handle: resend,
-    }),
-  ];
+const READS = { tag: "Deliveries", permissions: ["apps.read"] } as const;
+const WRITES = { tag: "Deliveries", permissions: ["apps.write"] } as const;
 
-  async function listDeliveries({ parameters, query }: Asked<AgentPath, DeliveriesQuery>) {
-    const key = await keyOf(parameters);
+const LIST_DELIVERIES = {
+  ...READS,
+  method: "get",
+  path: DELIVERIES,
+  id: "listDeliveries",
+  summary: "Events that came to an agent, newest first",
+  parameters: AgentPath,
+  query: DeliveriesQuery,
+  answer: { result: WireDelivery.array(), paged: "cursor" },
+} as const;
+
+const REPLAY_DELIVERIES = {
+  ...WRITES,
+  method: "post",
+  path: `${DELIVERIES}/replay`,
+  id: "replayDeliveries",
+  summary: "Deliver some of them again, in the order in which they came",
+  parameters: AgentPath,
+  query: nothing,
+  body: { schema: ReplayDeliveries, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["queue_full"],
+  answer: { result: Replayed, status: 202 },
+} as const;
+
+const GET_DELIVERY = {
+  ...READS,
+  method: "get",
+  path: `${DELIVERIES}/{delivery_id}`,
+  id: "getDelivery",
+  summary: "One event, with its headers and body",
+  parameters: DeliveryPath,
+  query: nothing,
+  answer: { result: WireDeliveryContent },
+} as const;
+
+const REPLAY_DELIVERY = {
+  ...WRITES,
+  method: "post",
+  path: `${DELIVERIES}/{delivery_id}/replay`,
+  id: "replayDelivery",
+  summary: "Deliver one again; nothing happens where it waits anyway",
+  parameters: DeliveryPath,
+  query: nothing,
+  refusals: ["queue_full"],
+  answer: { result: Replayed, status: 202 },
+} as const;
+
+const LIST_OUTGOING_WEBHOOKS = {
+  ...READS,
+  method: "get",
+  path: WEBHOOKS,
+  id: "listOutgoingWebhooks",
+  summary: "Webhooks that an agent sent out, newest first",
+  parameters: AgentPath,
+  query: WebhooksQuery,
+  answer: { result: WireWebhook.array(), paged: "cursor" },
+} as const;
+
+const SEND_TEST_WEBHOOK = {
+  ...WRITES,
+  method: "post",
+  path: `${WEBHOOKS}/test`,
+  id: "sendTestWebhook",
+  summary: "Send an event of the type webhook.test, to see whether an endpoint takes it",
+  parameters: AgentPath,
+  query: nothing,
+  body: { schema: TestWebhook, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["queue_full"],
+  answer: { result: WireWebhook, status: 202 },
+} as const;
+
+const GET_OUTGOING_WEBHOOK = {
+  ...READS,
+  method: "get",
+  path: `${WEBHOOKS}/{webhook_id}`,
+  id: "getOutgoingWebhook",
+  summary: "One webhook, with its payload and its last tries",
+  parameters: WebhookPath,
+  query: nothing,
+  answer: { result: WireWebhookContent },
+} as const;
+
+const RESEND_OUTGOING_WEBHOOK = {
+  ...WRITES,
+  method: "post",
+  path: `${WEBHOOKS}/{webhook_id}/resend`,
+  id: "resendOutgoingWebhook",
+  summary: "Send one again that has arrived or failed, under its webhook-id",
+  parameters: WebhookPath,
+  query: nothing,
+  refusals: ["conflict", "queue_full"],
+  answer: { result: WireWebhook, status: 202 },
+} as const;
+
+/** The REST routes of an agent's deliveries and outgoing webhooks. */
+export function deliveryRoutes(parts: DeliveryRouteParts): Route[] {
+  return [
+    defineRoute({ ...LIST_DELIVERIES, handle: listDeliveries(parts) }),
+    // Must precede the routes of one delivery, which would read "replay" as an id.
+    defineRoute({ ...REPLAY_DELIVERIES, handle: replayDeliveries(parts) }),
+    defineRoute({ ...GET_DELIVERY, handle: getDelivery(parts) }),
+    defineRoute({ ...REPLAY_DELIVERY, handle: replayDelivery(parts) }),
+    defineRoute({ ...LIST_OUTGOING_WEBHOOKS, handle: listWebhooks(parts) }),
+    defineRoute({ ...SEND_TEST_WEBHOOK, handle: sendTest(parts) }),
+    defineRoute({ ...GET_OUTGOING_WEBHOOK, handle: getWebhook(parts) }),
+    defineRoute({ ...RESEND_OUTGOING_WEBHOOK, handle: resend(parts) }),
+  ];
+}
+
+function listDeliveries({ actors }: DeliveryRouteParts) {
+  return async ({ parameters, query }: Asked<AgentPath, DeliveriesQuery>) => {
+    const key = await keyOf(actors, parameters);
     const { deliveries, before } = await actors.call(agentInbox, key, "list", pageOf(query));
     return {
       result: deliveries.map(wireDelivery),
       resultInfo: infoOf(deliveries.length, query.limit, before),
     };
-  }
+  };
+}
 
-  async function getDelivery({ parameters, signal }: Asked<DeliveryPath>) {
-    const key = await keyOf(parameters);
+function getDelivery({ actors, blobs }: DeliveryRouteParts) {
+  return async ({ parameters, signal }: Asked<DeliveryPath>) => {
+    const key = await keyOf(actors, parameters);
     const number = Number(parameters.delivery_id);
     const { delivery, request } = await actors.call(agentInbox, key, "get", { number });
     const { method, url, headers } = request;
@@ -160,40 +173,48 @@ export function deliveryRoutes({ actors, blobs }: DeliveryRouteParts): Route[] {
       result: {
         ...wireDelivery(delivery),
         ...{ method, url, headers: headers.map(([name, value]) => ({ name, value })) },
-        ...(await contentOf(request.body, signal)),
+        ...(await contentOf(blobs, request.body, signal)),
       },
     };
-  }
+  };
+}
 
-  async function replayDeliveries({
+function replayDeliveries({ actors }: DeliveryRouteParts) {
+  return async ({
     parameters,
     body: { from, to, status },
-  }: Asked<AgentPath, unknown, ReplayDeliveries>) {
-    const key = await keyOf(parameters);
+  }: Asked<AgentPath, unknown, ReplayDeliveries>) => {
+    const key = await keyOf(actors, parameters);
     const wanted = { ...endOf("from", from), ...endOf("to", to), ...(status && { status }) };
     return { result: await actors.call(agentInbox, key, "replay", wanted) };
-  }
+  };
+}
 
-  async function replayDelivery({ parameters }: Asked<DeliveryPath>) {
-    const key = await keyOf(parameters);
+function replayDelivery({ actors }: DeliveryRouteParts) {
+  return async ({ parameters }: Asked<DeliveryPath>) => {
+    const key = await keyOf(actors, parameters);
     const number = Number(parameters.delivery_id);
     // A delivery that does not exist cannot be replayed.
     await actors.call(agentInbox, key, "get", { number });
     const wanted = { from: number, to: number };
     return { result: await actors.call(agentInbox, key, "replay", wanted) };
-  }
+  };
+}
 
-  async function listWebhooks({ parameters, query }: Asked<AgentPath, WebhooksQuery>) {
-    const key = await keyOf(parameters);
+function listWebhooks({ actors }: DeliveryRouteParts) {
+  return async ({ parameters, query }: Asked<AgentPath, WebhooksQuery>) => {
+    const key = await keyOf(actors, parameters);
     const { webhooks, before } = await actors.call(outgoingWebhook, key, "list", pageOf(query));
     return {
       result: webhooks.map(wireWebhook),
       resultInfo: infoOf(webhooks.length, query.limit, before),
     };
-  }
+  };
+}
 
-  async function getWebhook({ parameters, signal }: Asked<WebhookPath>) {
-    const key = await keyOf(parameters);
+function getWebhook({ actors, blobs }: DeliveryRouteParts) {
+  return async ({ parameters, signal }: Asked<WebhookPath>) => {
+    const key = await keyOf(actors, parameters);
     const number = Number(parameters.webhook_id);
     const found = await actors.call(outgoingWebhook, key, "get", { number });
     return {
@@ -201,45 +222,56 @@ export function deliveryRoutes({ actors, blobs }: DeliveryRouteParts): Route[] {
         ...wireWebhook(found.webhook),
         content_type: found.contentType,
         tries: found.tries.map(wireTry),
-        ...(await contentOf(found.payload, signal)),
+        ...(await contentOf(blobs, found.payload, signal)),
       },
     };
-  }
+  };
+}
 
-  async function sendTest({ parameters, body }: Asked<AgentPath, unknown, TestWebhook>) {
-    const key = await keyOf(parameters);
+function sendTest({ actors }: DeliveryRouteParts) {
+  return async ({ parameters, body }: Asked<AgentPath, unknown, TestWebhook>) => {
+    const key = await keyOf(actors, parameters);
     const { url, secret } = body;
     const names = [secret ?? []].flat().map((name) => ({ name }));
     const wanted = { url, ...(names.length > 0 && { secret: names }) };
     return { result: wireWebhook(await actors.call(outgoingWebhook, key, "sendTest", wanted)) };
-  }
+  };
+}
 
-  async function resend({ parameters }: Asked<WebhookPath>) {
-    const key = await keyOf(parameters);
+function resend({ actors }: DeliveryRouteParts) {
+  return async ({ parameters }: Asked<WebhookPath>) => {
+    const key = await keyOf(actors, parameters);
     const number = Number(parameters.webhook_id);
     return { result: wireWebhook(await actors.call(outgoingWebhook, key, "resend", { number })) };
-  }
+  };
+}
 
-  /** Refuses where the account has no such app. */
-  async function keyOf({ account_id: accountId, app: name, class_name, agent }: AgentPath) {
-    await actors.call(app, appKey(accountId, name), "get", {});
-    return agentKey({ accountId, app: name, className: class_name, name: agent });
-  }
+/** Refuses where the account has no such app. */
+async function keyOf(
+  actors: ActorClient,
+  { account_id: accountId, app: name, class_name, agent }: AgentPath,
+): Promise<string> {
+  await actors.call(app, appKey(accountId, name), "get", {});
+  return agentKey({ accountId, app: name, className: class_name, name: agent });
+}
 
-  async function contentOf(body: Body | undefined, signal: AbortSignal) {
-    if (body === undefined) return { body: "", body_encoding: "text" as const };
-    if ("text" in body) return { body: body.text, body_encoding: "text" as const };
-    if ("base64" in body) return { body: body.base64, body_encoding: "base64" as const };
-    try {
-      const bytes = Buffer.concat(await Array.fromAsync(blobs.get(body.blob, { signal })));
-      const text = exactText(bytes);
-      return text === undefined
-        ? { body: bytes.toString("base64"), body_encoding: "base64" as const }
-        : { body: text, body_encoding: "text" as const };
-    } catch (error) {
-      if (!(error instanceof ActorError && error.code === "not_found")) throw error;
-      return { body: null, body_encoding: "text" as const };
-    }
+async function contentOf(
+  blobs: DeliveryRouteParts["blobs"],
+  body: Body | undefined,
+  signal: AbortSignal,
+) {
+  if (body === undefined) return { body: "", body_encoding: "text" as const };
+  if ("text" in body) return { body: body.text, body_encoding: "text" as const };
+  if ("base64" in body) return { body: body.base64, body_encoding: "base64" as const };
+  try {
+    const bytes = Buffer.concat(await Array.fromAsync(blobs.get(body.blob, { signal })));
+    const text = exactText(bytes);
+    return text === undefined
+      ? { body: bytes.toString("base64"), body_encoding: "base64" as const }
+      : { body: text, body_encoding: "text" as const };
+  } catch (error) {
+    if (!(error instanceof ActorError && error.code === "not_found")) throw error;
+    return { body: null, body_encoding: "text" as const };
   }
 }
 

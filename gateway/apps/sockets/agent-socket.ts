@@ -34,6 +34,9 @@ export interface AgentSocketParts {
 /** Seen in close codes by clients that reconnect: 1011 and 1013 have them come again, 4xxx do not. */
 const GONE = { code: 4404, reason: "There is no such agent any more" };
 const FAILED = { code: 1011, reason: "The agent does not answer" };
+/** What was thrown is for the app's log. */
+const THROWN = { code: 1011, reason: "The agent's code failed" };
+const BROKEN = { code: 1011, reason: "The agent's app does not start" };
 /** Come again: the agent had given this socket up. */
 const LOST = { code: 1012, reason: "The agent has lost this socket" };
 const BUSY = { code: 1013, reason: "The agent is busy" };
@@ -238,6 +241,10 @@ function closeOf(error: unknown): SocketClose {
       return BUSY;
     case "conflict":
       return LOST;
+    case "app_failed":
+      return THROWN;
+    case "app_broken":
+      return BROKEN;
     default:
       return FAILED;
   }

@@ -205,6 +205,21 @@ describe("AgentSockets", function () {
     expect(codes).to.deep.equal([1012]);
   });
 
+  it("closes a socket with a reason that tells a fault of the agent's code from one of the platform", async () => {
+    await using w = await world();
+    for (const [code, reason] of [
+      ["app_failed", "The agent's code failed"],
+      ["app_broken", "The agent's app does not start"],
+      ["deadline_exceeded", "The agent does not answer"],
+    ] as const) {
+      w.at.connect = () => Promise.reject(new ActorError(code, "TypeError: a secret"));
+      const { socket } = await w.open();
+      const closed = Promise.withResolvers<unknown>();
+      socket.on("close", (...told) => closed.resolve([told[0], String(told[1])]));
+      expect(await closed.promise).to.deep.equal([1011, reason]);
+    }
+  });
+
   it("brings what a client says beside batches that take long, SOCKET_BATCHES_MAX of them and no more", async () => {
     await using w = await world();
     const { socket, ended } = await w.open();

@@ -80,110 +80,120 @@ export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | 
   return undefined;
 }
 
-export function webhookEndpoints({ actors, blobs, now, room }: WebhookParts) {
+/** The endpoints of all apps at one gateway, and what it remembers of them. */
+export function webhookEndpoints(parts: WebhookParts) {
   const held: HeldBodies = { bytes: 0 };
   const heavy = new HeavyInboxes();
-  return { answer };
+  return {
+    async answer(asked: AskedWebhook): Promise<WebhookAnswer> {
+      try {
+        return await take(asked, { ...parts, held, heavy });
+      } catch (error) {
+        if (error instanceof ActorError && error.code !== "internal_error") return refused(error);
+        throw error;
+      }
+    },
+  };
+}
 
-  async function answer(asked: AskedWebhook): Promise<WebhookAnswer> {
-    try {
-      return await take(asked);
-    } catch (error) {
-      if (error instanceof ActorError && error.code !== "internal_error") return refused(error);
-      throw error;
-    }
-  }
+type TakeParts = WebhookParts & { held: HeldBodies; heavy: HeavyInboxes };
 
-  async function take(asked: AskedWebhook): Promise<WebhookAnswer> {
-    const { declared, request, config, logger } = asked;
-    const { endpoint } = declared;
-    if (request.method !== "POST") {
-      const text = `Cannot accept ${request.method}: expected POST`;
-      return refused(new ActorError("method_not_allowed", text), { Allow: "POST" });
-    }
-    const agent = config.agents.find(({ binding }) => binding === endpoint.agent);
-    if (!agent) {
-      throw new ActorError("not_found", `Cannot accept event: there is no ${endpoint.agent}`);
-    }
-    const secrets = secretsOf(asked);
-    using body = await readEventBody(request, { held, bytesMax: WEBHOOK_BODY_BYTES_MAX });
-    const event = eventOf(request, body.bytes);
-    const scheme = endpoint.hmac ? hmacScheme(endpoint.hmac) : schemeOf(endpoint);
-    const fault = signatureFault(scheme, secrets, event, now());
-    if (fault !== undefined) {
-      logger.info({ provider: endpoint.provider, reason: fault }, "webhook refused");
-      const text = "Cannot accept event: its signature is not valid";
-      throw new ActorError("unauthenticated", text);
-    }
-    const handshake = handshakeAnswer(endpoint.provider, event);
-    if (handshake) {
-      const { status, contentType, body: text } = handshake;
-      return { status, headers: { "Content-Type": contentType }, body: text };
-    }
-    const name = present(entityOf(endpoint, event, declared.entity));
-    const eventId = present(eventIdOf(endpoint, event));
-    const eventType = present(eventTypeOf(endpoint, event));
-    const { accountId, app } = asked;
-    const key = agentKey({ accountId, app, className: agent.class_name, name });
-    if (!isAddress(key)) {
-      throw new ActorError("invalid_request", "Cannot accept event: expected a shorter entity");
-    }
-    const about = { source: endpoint.provider, eventId, ...(eventType && { eventType }) };
-    return await store({ asked, key, about, body: body.bytes });
+async function take(asked: AskedWebhook, parts: TakeParts): Promise<WebhookAnswer> {
+  const { declared, request, config } = asked;
+  const { endpoint } = declared;
+  if (request.method !== "POST") {
+    const text = `Cannot accept ${request.method}: expected POST`;
+    return refused(new ActorError("method_not_allowed", text), { Allow: "POST" });
   }
+  const agent = config.agents.find(({ binding }) => binding === endpoint.agent);
+  if (!agent) {
+    throw new ActorError("not_found", `Cannot accept event: there is no ${endpoint.agent}`);
+  }
+  const secrets = secretsOf(asked);
+  const { held } = parts;
+  using body = await readEventBody(request, { held, bytesMax: WEBHOOK_BODY_BYTES_MAX });
+  const event = eventOf(request, body.bytes);
+  verify(asked, secrets, { event, now: parts.now() });
+  const handshake = handshakeAnswer(endpoint.provider, event);
+  if (handshake) {
+    const { status, contentType, body: text } = handshake;
+    return { status, headers: { "Content-Type": contentType }, body: text };
+  }
+  const name = present(entityOf(endpoint, event, declared.entity));
+  const eventId = present(eventIdOf(endpoint, event));
+  const eventType = present(eventTypeOf(endpoint, event));
+  const { accountId, app } = asked;
+  const key = agentKey({ accountId, app, className: agent.class_name, name });
+  if (!isAddress(key)) {
+    throw new ActorError("invalid_request", "Cannot accept event: expected a shorter entity");
+  }
+  const about = { source: endpoint.provider, eventId, ...(eventType && { eventType }) };
+  return await store({ asked, key, about, body: body.bytes }, parts);
+}
 
-  async function store({
-    asked,
-    key,
-    about,
-    body,
-  }: {
-    asked: AskedWebhook;
-    key: string;
-    about: { source: WebhookEndpoint["provider"]; eventId: string; eventType?: string };
-    body: Buffer;
-  }): Promise<WebhookAnswer> {
-    const { request, config } = asked;
-    const { keep_days: days, keep_count: count } = config.deliveries;
-    await room.check(asked.accountId);
-    const stored = await storedBody(asked, body, heavy.has(key));
-    const received = await actors.call(agentInbox, key, "receive", {
-      ...about,
-      request: {
-        method: "POST",
-        url: request.url,
-        headers: storedHeaders(request.headers, about),
-        body: stored,
-      },
-      bodyBytes: body.length,
-      keep: { days, count },
-    });
-    heavy.note(key, received.isHeavy);
-    // A repeat's body is in no log. Where this fails it goes after its time.
-    if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
-    if (about.source === "twilio") {
-      // It takes an answer for what to say next.
-      return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };
-    }
-    const result = { id: String(received.number), is_new: received.isNew };
-    return json(202, success(result));
-  }
+function verify(
+  { declared: { endpoint }, logger }: AskedWebhook,
+  secrets: readonly string[],
+  { event, now }: { event: SignedEvent; now: number },
+): void {
+  const scheme = endpoint.hmac ? hmacScheme(endpoint.hmac) : schemeOf(endpoint);
+  const fault = signatureFault(scheme, secrets, event, now);
+  if (fault === undefined) return;
+  logger.info({ provider: endpoint.provider, reason: fault }, "webhook refused");
+  throw new ActorError("unauthenticated", "Cannot accept event: its signature is not valid");
+}
 
-  async function storedBody(
-    { accountId, app, config }: AskedWebhook,
-    body: Buffer,
-    isHeavy: boolean,
-  ): Promise<Body> {
-    if (body.length <= EVENT_INLINE_BYTES_MAX && !isHeavy) {
-      const text = exactText(body);
-      return text === undefined ? { base64: body.toString("base64") } : { text };
-    }
-    const name = `app.${accountId}.${app}.event.${randomUUID()}`;
-    // The inbox removes it; what it never heard of goes by itself, long after anything can wait for it.
-    const ttlS = (config.deliveries.keep_days + ORPHANED_DAYS) * 86_400;
-    await blobs.put(name, body, { ttlS });
-    return { blob: name };
+interface VerifiedEvent {
+  asked: AskedWebhook;
+  key: string;
+  about: { source: WebhookEndpoint["provider"]; eventId: string; eventType?: string };
+  body: Buffer;
+}
+
+async function store(
+  { asked, key, about, body }: VerifiedEvent,
+  { actors, blobs, room, heavy }: TakeParts,
+): Promise<WebhookAnswer> {
+  const { request, config } = asked;
+  const { keep_days: days, keep_count: count } = config.deliveries;
+  await room.check(asked.accountId);
+  const stored = await storedBody(asked, body, { blobs, isHeavy: heavy.has(key) });
+  const received = await actors.call(agentInbox, key, "receive", {
+    ...about,
+    request: {
+      method: "POST",
+      url: request.url,
+      headers: storedHeaders(request.headers, about),
+      body: stored,
+    },
+    bodyBytes: body.length,
+    keep: { days, count },
+  });
+  heavy.note(key, received.isHeavy);
+  // A repeat's body is in no log. If this fails, the blob expires.
+  if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+  if (about.source === "twilio") {
+    // Twilio reads the answer as instructions for what to say next.
+    return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };
   }
+  const result = { id: String(received.number), is_new: received.isNew };
+  return json(202, success(result));
+}
+
+async function storedBody(
+  { accountId, app, config }: AskedWebhook,
+  body: Buffer,
+  { blobs, isHeavy }: { blobs: WebhookParts["blobs"]; isHeavy: boolean },
+): Promise<Body> {
+  if (body.length <= EVENT_INLINE_BYTES_MAX && !isHeavy) {
+    const text = exactText(body);
+    return text === undefined ? { base64: body.toString("base64") } : { text };
+  }
+  const name = `app.${accountId}.${app}.event.${randomUUID()}`;
+  // The inbox removes it. A blob that no inbox names expires long after any event can wait for it.
+  const ttlS = (config.deliveries.keep_days + ORPHANED_DAYS) * 86_400;
+  await blobs.put(name, body, { ttlS });
+  return { blob: name };
 }
 
 /** More than EVENTS_WAITING_MAX events can wait, each for as long as its tries take. */
@@ -249,8 +259,6 @@ function refused(error: ActorError, headers: Record<string, string> = {}): Webho
   const answered = json(status, failure([{ code, message: error.message }]));
   const { retryAfterS = 1 } = error.details;
   if (status === 429 || status === 503) answered.headers["Retry-After"] = String(retryAfterS);
-  // The rest of a body that is too large is not read.
-  if (status === 413) answered.headers.Connection = "close";
   Object.assign(answered.headers, headers);
   return answered;
 }

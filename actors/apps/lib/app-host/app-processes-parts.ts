@@ -26,6 +26,8 @@ export interface AppProcessesParts {
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;
+  /** Agents open in one process; defaults to what the limit of open files allows. */
+  agentsMax?: number | undefined;
   /** Defaults to APP_PROCESS_IDLE_MS. */
   idleMs?: number | undefined;
 }

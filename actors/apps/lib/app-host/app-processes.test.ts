@@ -6,6 +6,7 @@ import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
 import {
   AGENT_CRASHED_TURNS_KEPT_MAX,
   AGENT_TURN_CRASHES_MAX,
+  APP_HELD_BYTES_MAX,
   APP_OPERATIONS_MAX,
   APP_RESTART_MS,
 } from "../../../../schemas/apps/app-limits.ts";
@@ -139,6 +140,46 @@ describe("processes of apps", function () {
     );
   });
 
+  it("an agent with nothing to do gives way to another, and past those that work the next is refused", async () => {
+    await host.stop();
+    host = await world.host("second", { agentsMax: 2 });
+    const asked: ServerResponse[] = [];
+    await using outside = await startHttpServer((_request, response) => void asked.push(response));
+    const vars = { OUTSIDE: `http://${outside.address}:${outside.port}` };
+    const code = `import { Agent } from "trunkline/agents";
+    export class Hooks extends Agent {
+      async onRequest(request) {
+        const count = (await this.ctx.storage.get("count") ?? 0) + 1;
+        await this.ctx.storage.put("count", count);
+        if (request.method === "POST") await fetch(this.env.OUTSIDE);
+        return new Response(String(count));
+      }
+    }
+    export default {};`;
+    const agents = [{ binding: "Hooks", class_name: "Hooks" }];
+    const { process } = await host.agents.processes.of(
+      await world.deploy("many", code, { vars, agents }),
+    );
+    const ask = (name: string, method = "GET") => {
+      const request = { method, url: "http://app/", headers: [] };
+      return world.client.call(agent, keyOf("many", "Hooks", name), "request", request);
+    };
+    for (const count of ["1", "2"]) {
+      for (const name of ["a", "b", "c", "d"]) {
+        expect((await ask(name)).body).to.deep.equal({ text: count });
+        expect(process.users).to.be.at.most(2);
+      }
+    }
+    const working = [ask("a", "POST"), ask("b", "POST")];
+    await until("both are at work", () => asked.length === 2);
+    const { code: refused, message } = await refusalOf(ask("c"));
+    expect(refused).to.equal("busy");
+    expect(message).to.match(/its app has 2 at work, as many as the limit of open files/);
+    for (const response of asked) response.end("done");
+    await Promise.all(working);
+    expect((await ask("c")).body).to.deep.equal({ text: "3" });
+  });
+
   it("a turn is tried as often as it may be after its process ended under it, and no more", () => {
     const { processes } = host.agents;
     for (let times = 1; times < AGENT_TURN_CRASHES_MAX; times++) {
@@ -182,6 +223,20 @@ describe("processes of apps", function () {
     await first.ended;
     await until("none is left", () => processes.count === 0);
     expect((await call()).status).to.equal(200);
+  });
+
+  it("an operation past a bound of its process hears which bound that is", async () => {
+    const code = `export default {
+      fetch: () => fetch("http://outside.example/").then(String, ({ cause }) => new Response(cause.message)),
+    }`;
+    const app = await world.deploy("asks", code);
+    const { process } = await host.agents.processes.of(app);
+    process.held.hold(APP_HELD_BYTES_MAX);
+    const request = { method: "GET", url: "http://app/", headers: [] };
+    const { body } = await world.client.call(appEntry, app, "request", request);
+    process.held.release(APP_HELD_BYTES_MAX);
+    const text = `Cannot begin: ${APP_HELD_BYTES_MAX} bytes of what the app asked for are under way`;
+    expect(body).to.deep.equal({ text });
   });
 
   describe("whose folder something outside has removed", () => {

@@ -12,14 +12,11 @@ import {
 } from "../../../../schemas/apps/app-limits.ts";
 import { readAppKey } from "../../../../schemas/apps/app-names.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import {
-  AppProcess,
-  type AppProcessParts,
-  FOLDER_GONE,
-  ProcessEnded,
-} from "../app-process/app-process.ts";
+import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
+import { agentsByOpenFiles } from "../app-process/open-files-limit.ts";
+import { FOLDER_GONE, ProcessEnded } from "../app-process/process-ended.ts";
 import { ProcessProbe } from "../app-process/process-probe.ts";
-import type { ProcessStart } from "../app-process/process-program.ts";
+import type { Exported, ProcessStart } from "../app-process/process-program.ts";
 import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
 import { RestartPauses } from "./restart-pauses.ts";
@@ -55,10 +52,12 @@ export class AppProcesses {
   readonly #stopped = new AbortController();
   #made = 0;
   readonly #probe: ProcessProbe;
+  readonly #agentsMax: number;
 
   constructor(parts: AppProcessesParts) {
     this.#parts = parts;
     this.#users = parts.users;
+    this.#agentsMax = parts.agentsMax ?? agentsByOpenFiles();
     const { clock, logger } = parts;
     this.#restarts = new RestartPauses(clock);
     const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
@@ -106,13 +105,13 @@ export class AppProcesses {
   }
 
   /** Starts a version that does not serve, and ends it: what it exports. */
-  async check(key: string, version: ServingApp): Promise<readonly string[]> {
+  async check(key: string, version: ServingApp): Promise<Exported> {
     this.#checkRoom();
     try {
       const process = await this.#launch(key, version);
       process.kill("it was started to be checked");
       await process.ended;
-      return process.classes;
+      return process.exported;
     } catch (error) {
       if (!(error instanceof ActorError) || error.code !== "unavailable") throw error;
       // Callers retry temporary errors by themselves, but a deploy must report this at once.
@@ -215,9 +214,7 @@ export class AppProcesses {
     this.#made += 1;
     return AppProcess.start(
       {
-        clock,
-        key,
-        program,
+        ...{ agentsMax: this.#agentsMax, clock, key, program },
         operate: (process, message) => void operations.run(process, message),
         streams,
         folder: join(folder.path, String(this.#made)),

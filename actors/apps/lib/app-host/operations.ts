@@ -5,7 +5,11 @@
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_OPERATION_MS_MAX, APP_OPERATIONS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import {
+  APP_HELD_BYTES_MAX,
+  APP_OPERATION_MS_MAX,
+  APP_OPERATIONS_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
 import {
   type AgentAddress,
   agentKey,
@@ -44,6 +48,7 @@ import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
 import { type BodyBlobs, readAnswer, writeRequest } from "../app-process/process-bodies.ts";
+import { thrownBy } from "../app-process/process-error.ts";
 import { weightOf } from "../app-process/weight.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppFetch } from "./app-fetch.ts";
@@ -103,7 +108,10 @@ export class Operations {
     try {
       const bytes = weightOf(wanted);
       if (!process.held.hasRoom(bytes)) {
-        throw new ActorError("busy", "Cannot begin: too many bytes are under way");
+        throw new ActorError(
+          "busy",
+          `Cannot begin: ${APP_HELD_BYTES_MAX} bytes of what the app asked for are under way`,
+        );
       }
       process.held.hold(bytes);
       heldBytes = bytes;
@@ -313,6 +321,8 @@ function otherAgent(app: string, className: string, name: string): string {
 
 function toProcessError(error: unknown): ProcessError {
   if (error instanceof ActorError) {
+    const thrown = thrownBy(error);
+    if (thrown) return thrown;
     return { name: "Error", message: error.message, refusal: error.code };
   }
   if (error instanceof DOMException) {

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
-import { APP_HEAP_MB_MAX, APP_START_MS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_START_MS_MAX } from "../../../../schemas/apps/app-limits.ts";
 import type { AgentAddress } from "../../../../schemas/apps/app-names.ts";
 import type { FromProcess, ToProcess } from "../../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -14,9 +14,15 @@ import { EntryWait } from "./entry-wait.ts";
 import { MISASKED, type Misasked, readFromProcess } from "./from-process.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import type { HostStreams } from "./host-streams.ts";
+import { FOLDER_GONE, heapBoundOf, ProcessEnded } from "./process-ended.ts";
 import { toActorError } from "./process-error.ts";
 import type { ProcessListener } from "./process-listener.ts";
-import { type ProcessProgram, type ProcessStart, startOf } from "./process-program.ts";
+import {
+  type Exported,
+  type ProcessProgram,
+  type ProcessStart,
+  startOf,
+} from "./process-program.ts";
 import { ProcessWatch } from "./process-watch.ts";
 import { weightOf } from "./weight.ts";
 import { type ProcessFiles, writeProcessFiles } from "./write-process-files.ts";
@@ -33,20 +39,12 @@ export interface AppProcessParts {
   /** Does what the default export wants of the outside. */
   operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
   streams: Pick<HostStreams, "heard" | "ofEntry">;
+  /** Agents that may be open at once: as many as the limit of open files allows. */
+  agentsMax?: number | undefined;
   /** Lines of the app, and of what ended it. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
 }
 
-/** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
-export class ProcessEnded extends Error {
-  /** It was ended for its time or its memory: what it was at would take them again. */
-  isAtBound = false;
-  /** What Node said last, for the platform's log: it has paths of this host in it. */
-  lastWords = "";
-}
-
-/** No fault of the app: something outside has removed it. */
-export const FOLDER_GONE = "its folder was removed";
 /** Characters kept of what Node said last on its way down. */
 const LAST_WORDS_CHARS = 2_000;
 /** Scheduling priority: processes of apps come after the platform's own. */
@@ -57,7 +55,7 @@ export class AppProcess {
   readonly serving: ServingApp;
   /** Vars and secrets by name. */
   readonly values: Readonly<Record<string, unknown>>;
-  classes: readonly string[] = [];
+  exported: Exported = { classes: [], hasDefault: false };
   readonly arriving = new Arriving();
   readonly held = new HeldBytes((reason) => this.kill(reason));
   readonly #parts: AppProcessParts;
@@ -72,7 +70,7 @@ export class AppProcess {
   #reason: string | undefined;
   #lastWords = "";
   #said: { message: ToProcess; arrived: () => void }[] = [];
-  #isAtBound = false;
+  #bound: string | undefined;
   #isEnded = false;
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
@@ -137,7 +135,8 @@ export class AppProcess {
     log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
     listener: ProcessListener,
   ): Promise<number> {
-    if (this.#isEnded) throw new ProcessEnded("The process of the app has ended");
+    if (this.#isEnded) throw new ProcessEnded("it is gone");
+    this.#makeRoom();
     const agent = ++this.#numbers;
     const opening = Promise.withResolvers<void>();
     this.#agents.set(agent, { listener, key, isIdle: true });
@@ -151,8 +150,17 @@ export class AppProcess {
       this.#agents.delete(agent);
       if (existsSync(this.#parts.folder)) throw error;
       this.kill(FOLDER_GONE);
-      throw new ProcessEnded(`The process of the app is ended: ${FOLDER_GONE}`);
+      throw new ProcessEnded(FOLDER_GONE);
     }
+  }
+
+  /** Each has files of its own open. One that has nothing to do gives way; its next message opens it again. */
+  #makeRoom(): void {
+    const { agentsMax = Number.POSITIVE_INFINITY } = this.#parts;
+    if (this.#agents.size < agentsMax) return;
+    if (this.#agents.values().some(({ listener }) => listener.giveWay())) return;
+    const text = `Cannot open the agent: its app has ${agentsMax} at work, as many as the limit of open files (ulimit -n) allows`;
+    throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 
   closeAgent(agent: number): void {
@@ -174,7 +182,7 @@ export class AppProcess {
   ): number {
     const turn = ++this.#numbers;
     this.#begin({ type: "entry", turn, ...wanted });
-    if (this.#isEnded) listener.ended(new ProcessEnded("The process of the app has ended"));
+    if (this.#isEnded) listener.ended(new ProcessEnded("it is gone"));
     else this.#entries.set(turn, listener);
     return turn;
   }
@@ -258,7 +266,7 @@ export class AppProcess {
           return isQuiet();
         },
         exceed: (reason) => {
-          this.#isAtBound = true;
+          this.#bound = reason;
           this.kill(reason);
         },
       },
@@ -280,7 +288,7 @@ export class AppProcess {
     if (this.isEnded && message.type !== "log") return;
     switch (message.type) {
       case "ready":
-        this.classes = message.classes;
+        this.exported = { classes: message.classes, hasDefault: message.hasDefault };
         this.#ready.resolve();
         break;
       case "broken": {
@@ -359,11 +367,16 @@ export class AppProcess {
     this.#isEnded = true;
     this.#ending.abort();
     this.#watch?.end();
-    const isFull = this.#reason === undefined && HEAP_IS_FULL.test(this.#lastWords);
-    const why = this.#reason ?? (isFull ? HEAP_FULL : how);
-    const error = new ProcessEnded(`The process of the app has ended: ${why}`);
-    error.isAtBound = this.#isAtBound || isFull;
-    error.lastWords = this.#lastWords.trim();
+    const lastWords = this.#lastWords.trim();
+    const heapBound = this.#reason === undefined ? heapBoundOf(lastWords) : undefined;
+    const listeners = [
+      ...[...this.#agents.values()].map(({ listener }) => listener),
+      ...this.#entries.values(),
+    ];
+    const turns = listeners.reduce((sum, listener) => sum + listener.turns, 0);
+    const error = new ProcessEnded(this.#reason ?? heapBound ?? how, {
+      ...{ bound: this.#bound ?? heapBound, lastWords, isOfOneTurn: turns === 1 },
+    });
     // Before the notifications, because notified callers ask for another process.
     this.#ended.resolve(error);
     // Only what its bundle throws is the app's own fault: else it may start another time.
@@ -374,10 +387,6 @@ export class AppProcess {
       if (cause === unready) this.#parts.log({ level: "error", text: error.message });
     });
     for (const opening of this.#opening.values()) opening.reject(error);
-    const listeners = [
-      ...[...this.#agents.values()].map(({ listener }) => listener),
-      ...this.#entries.values(),
-    ];
     this.#agents.clear();
     this.#entries.clear();
     this.#opening.clear();
@@ -386,7 +395,4 @@ export class AppProcess {
   }
 }
 
-/** As V8 says it, above a backtrace of its own. */
-const HEAP_IS_FULL = /heap out of memory|Reached heap limit/;
-const HEAP_FULL = `its objects take more than ${APP_HEAP_MB_MAX} MB of memory`;
 const FORGED = "it says what no process of an app says";

@@ -115,7 +115,12 @@ const Operation = z.discriminatedUnion("type", [
 /** A turn of an agent or of the entry. */
 const OfTurn = { agent: Count.optional(), turn: Count, after: Count };
 const Said = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("ready"), classes: z.array(z.string()), hasEntry: z.boolean() }),
+  z.object({
+    type: z.literal("ready"),
+    classes: z.array(z.string()),
+    hasEntry: z.boolean(),
+    hasDefault: z.boolean(),
+  }),
   z.object({ type: z.literal("broken"), error: ProcessError }),
   z.object({ type: z.literal("opened"), agent: Count }),
   z.object({ type: z.literal("unopened"), agent: Count, error: ProcessError }),

@@ -1,13 +1,38 @@
 /** What a process says of something that failed, as the refusal that a caller hears. */
-import { APP_LOG_LINE_CHARS_MAX } from "../../../../schemas/apps/app-limits.ts";
+import {
+  APP_ERROR_NAME_CHARS_MAX,
+  APP_LOG_LINE_CHARS_MAX,
+  APP_STACK_CHARS_MAX,
+} from "../../../../schemas/apps/app-limits.ts";
 import type { ProcessError } from "../../../../schemas/apps/app-process.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../../../../schemas/errors.ts";
 
 /** What user code threw, or a refusal by its code: no more of it than a log shows, since it crosses the bus. */
-export function toActorError({ name, message, refusal }: ProcessError): ActorError {
-  const isRefusal = refusal !== undefined && isErrorCode(refusal);
-  const text = isRefusal || name === "Error" ? message : `${name}: ${message}`;
-  return new ActorError(isRefusal ? refusal : "app_failed", text.slice(0, APP_LOG_LINE_CHARS_MAX));
+export function toActorError({ name, message, refusal, stack }: ProcessError): ActorError {
+  if (refusal !== undefined && isErrorCode(refusal)) {
+    return new ActorError(refusal, message.slice(0, APP_LOG_LINE_CHARS_MAX));
+  }
+  const known = name.slice(0, APP_ERROR_NAME_CHARS_MAX);
+  const thrown = { name: known, stack: stack?.slice(0, APP_STACK_CHARS_MAX) };
+  const text = `${prefixOf(known)}${message}`.slice(0, APP_LOG_LINE_CHARS_MAX);
+  return new ActorError("app_failed", text, { thrown });
 }
+
+/** The reverse, for code of the same app that called: the error has the name and the stack that it was thrown with. */
+export function thrownBy({ message, details }: ActorError): ProcessError | undefined {
+  if (!details.thrown) return undefined;
+  const { name, stack } = details.thrown;
+  const prefix = prefixOf(name);
+  const own = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+  return { name, message: own, stack };
+}
+
+/** The error and the place in the app's own files that threw it, in one line. */
+export function lineOf({ message, details }: ActorError): string {
+  const [, place] = /^\s+at (.+)$/m.exec(details.thrown?.stack ?? "") ?? [];
+  return place === undefined ? message : `${message} (at ${place})`;
+}
+
+const prefixOf = (name: string) => (name === "Error" ? "" : `${name}: `);
 
 const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(ERRORS, text);

@@ -7,7 +7,11 @@ export type OfAgent = Extract<
 >;
 
 export interface ProcessListener {
+  /** Turns that it waits for. */
+  readonly turns: number;
   heard(message: OfAgent): void;
+  /** Closes the agent where it has nothing to do. Returns false where it has, and for an entry. */
+  giveWay(): boolean;
   /** The process has ended: nothing more comes. */
   ended(error: Error): void;
 }

@@ -21,6 +21,13 @@ export interface ProcessStart {
   values: Record<string, unknown>;
 }
 
+/** What the module of an app exports. */
+export interface Exported {
+  /** Names of the classes that extend Agent. */
+  classes: readonly string[];
+  hasDefault: boolean;
+}
+
 /** The first message to a process. */
 export function startOf(
   { serving: { config }, values }: Pick<ProcessStart, "serving" | "values">,

@@ -2,6 +2,7 @@
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { splitSourceMap } from "./split-source-map.ts";
 
 export interface ProcessFiles {
   bundle: string;
@@ -20,9 +21,16 @@ export async function writeProcessFiles(
   const bundle = join(bundleFolder, "bundle.mjs");
   try {
     for (const path of [folder, bundleFolder, workFolder]) await mkdir(path, { mode: 0o700 });
-    await writeFile(bundle, bundleBytes, { mode: 0o400 });
+    const { code, map } = splitSourceMap(bundleBytes);
+    const files = [bundle];
+    await writeFile(bundle, code, { mode: 0o400 });
+    if (map) {
+      files.push(`${bundle}.map`);
+      await writeFile(`${bundle}.map`, map, { mode: 0o400 });
+    }
     if (user !== undefined) {
-      for (const path of [bundle, bundleFolder, workFolder, folder]) await chown(path, user, user);
+      for (const path of [...files, bundleFolder, workFolder, folder])
+        await chown(path, user, user);
     }
   } catch (cause) {
     const { code = "unknown error" } = cause as NodeJS.ErrnoException;

@@ -25,6 +25,7 @@ import type {
   TurnResult,
 } from "../../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../../schemas/call-id.ts";
+import { splitSourceMap } from "../../lib/app-process/split-source-map.ts";
 import { processArguments } from "../../process/arguments.ts";
 
 /** What an agent's log holds: this is what outlives the process. */
@@ -102,7 +103,9 @@ export class MemoryHost {
     await mkdir(bundleFolder);
     await mkdir(workFolder);
     const bundle = join(bundleFolder, "bundle.mjs");
-    await writeFile(bundle, bundled(options.code));
+    const { code, map } = splitSourceMap(Buffer.from(bundled(options.code)));
+    await writeFile(bundle, code);
+    if (map) await writeFile(`${bundle}.map`, map);
     const { main, options: forkOptions } = processArguments({ bundleFolder, workFolder });
     const child = fork(main, [], {
       ...forkOptions,
@@ -487,15 +490,21 @@ function answerToResponse({ status, headers, body }: ProcessAnswer): Response {
  * As at deploy: decorators are lowered, names kept, the platform's package stays outside. Synchronous, since esbuild
  * otherwise keeps a process of its own running.
  */
+/** The name of the code in stacks. */
+export const SOURCE = "app.ts";
+
 export function bundled(code: string): string {
   const { outputFiles } = buildSync({
-    stdin: { contents: code, loader: "ts", resolveDir: import.meta.dirname },
+    stdin: { contents: code, sourcefile: SOURCE, loader: "ts", resolveDir: import.meta.dirname },
+    absWorkingDir: import.meta.dirname,
     bundle: true,
     write: false,
     format: "esm",
     platform: "node",
     target: "es2022",
     keepNames: true,
+    sourcemap: "inline",
+    sourcesContent: false,
     external: ["trunkline/agents"],
     logLevel: "silent",
     tsconfigRaw: {},

@@ -34,6 +34,8 @@ import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box
 import { webhookHeaders } from "./webhook-headers.ts";
 
 type Post = Input<(typeof webhookPost)["messages"]["post"]>;
+type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
+type PostContext = Pick<TaskContext, "call" | "signal"> & { address: AgentAddress };
 
 export interface WebhookPostParts {
   guard: EgressGuard;
@@ -50,134 +52,141 @@ interface Outcome {
   isEndpointsFault: boolean;
 }
 
+/** A worker that posts webhooks, and removes their payloads when they are no longer kept. */
 export function webhookPostWorker(parts: WebhookPostParts) {
-  const { guard, blobs, secrets, clock, timeoutMs = OUTGOING_TIMEOUT_MS } = parts;
   return defineWorker(webhookPost, {
     slots: { post: OUTGOING_SLOTS, purge: PURGE_SLOTS },
-    handlers: {
-      async post(task, context) {
-        const { key, call } = context;
-        const { number, attempt } = task;
-        const address = readAgentKey(key);
-        if (!address) throw new ActorError("invalid_request", "Cannot post: it is of no agent");
-        const breaker = breakerKey(address.accountId, task.url);
-        const probe = createHash("sha256").update(context.id).digest("hex").slice(0, 32);
-        const admitted = await call(endpointBreaker, breaker, "admit", { probe });
-        if (admitted.isOpen) {
-          const { until } = admitted;
-          return {
-            send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })],
-          };
-        }
-        const { outcome, retryAfterMs, isEndpointsFault } = await tryOnce(task, address, context);
-        // Where nothing left, nothing is known of it.
-        if (isEndpointsFault || outcome.status !== undefined) {
-          const report = { probe, isSuccess: !isEndpointsFault };
-          // To post once more for a count that may start anew would be the greater harm.
-          await call(endpointBreaker, breaker, "report", report).catch(() => {});
-        }
-        const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
-        const told = { number, attempt, outcome, ...asked };
-        return { send: [envelope(outgoingWebhook, key, "tried", told)] };
-      },
-
-      async purge({ blobs: names }) {
-        for (const name of names) await blobs.remove(name);
-        return {};
-      },
-    },
+    handlers: { post: post(parts), purge: purge(parts) },
     failures: {
       post({ number, attempt }, error, { key }) {
-        const outcome = { at: clock.now(), durationMs: 0, error: shortened(error.message) };
+        const outcome = { at: parts.clock.now(), durationMs: 0, error: shortened(error.message) };
         return [envelope(outgoingWebhook, key, "tried", { number, attempt, outcome })];
       },
-      // What is left goes by itself.
+      // The rest expires by itself.
       purge: () => [],
     },
   });
+}
 
-  async function tryOnce(
-    task: Post,
-    address: AgentAddress,
-    context: TaskContext,
-  ): Promise<Outcome> {
-    const at = clock.now();
-    const since = () => Math.max(0, Math.round(clock.now() - at));
-    try {
-      const body = await bytesOf(task.payload, context.signal);
-      const signing = await secretsOf([task.secret ?? []].flat(), address, context);
-      const { id, contentType } = task;
-      const headers = webhookHeaders({ id, contentType, body, secrets: signing, now: clock.now() });
-      const answered = await post(task.url, { headers, body, signal: context.signal });
-      const { status, answer, retryAfterMs } = answered;
-      const isFine = isSuccessful(status);
-      return {
-        outcome: {
-          ...{ at, durationMs: since(), status, answer },
-          ...(!isFine && { error: `It answered ${status}` }),
-        },
-        ...(retryAfterMs !== undefined && { retryAfterMs }),
-        // It is there, and says that this is not what it takes.
-        isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
-      };
-    } catch (error) {
-      // A stopping worker's task runs elsewhere.
-      context.signal.throwIfAborted();
-      const reason = reasonOf(error);
-      if (reason === undefined) throw error;
-      return {
-        outcome: { at, durationMs: since(), error: shortened(reason) },
-        isEndpointsFault: error instanceof EgressError || isTimeout(error),
-      };
+function post(parts: WebhookPostParts) {
+  return async (task: Post, context: TaskContext) => {
+    const { key, call, signal } = context;
+    const { number, attempt } = task;
+    const address = readAgentKey(key);
+    if (!address) throw new ActorError("invalid_request", "Cannot post: it is of no agent");
+    const breaker = breakerKey(address.accountId, task.url);
+    const probe = createHash("sha256").update(context.id).digest("hex").slice(0, 32);
+    const admitted = await call(endpointBreaker, breaker, "admit", { probe });
+    if (admitted.isOpen) {
+      const { until } = admitted;
+      return { send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })] };
     }
-  }
+    const tried = await tryOnce(parts, task, { call, signal, address });
+    const { outcome, retryAfterMs, isEndpointsFault } = tried;
+    // A request that never left says nothing about its endpoint.
+    if (isEndpointsFault || outcome.status !== undefined) {
+      const report = { probe, isSuccess: !isEndpointsFault };
+      // A second post would do more harm than a count that may start anew.
+      await call(endpointBreaker, breaker, "report", report).catch(() => {});
+    }
+    const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
+    const told = { number, attempt, outcome, ...asked };
+    return { send: [envelope(outgoingWebhook, key, "tried", told)] };
+  };
+}
 
-  async function post(
-    url: string,
-    sent: { headers: Record<string, string>; body: Buffer; signal: AbortSignal },
-  ) {
-    // One for each try: a kept connection that its other end has closed would look like a failure.
-    using agents = new EgressAgents({ guard });
-    const signal = AbortSignal.any([sent.signal, AbortSignal.timeout(timeoutMs)]);
-    const { status, headers, body } = await egressFetch(url, {
-      ...{ agents, signal, method: "POST", headers: sent.headers, body: sent.body },
-      redirectsMax: 0,
-      bytesMax: OUTGOING_ANSWER_BYTES_MAX,
-    });
-    const answer = await beginningOf(body);
-    return { status, answer, retryAfterMs: retryAfterOf(headers.get("retry-after"), clock.now()) };
-  }
+function purge({ blobs }: WebhookPostParts) {
+  return async ({ blobs: names }: Purge) => {
+    for (const name of names) await blobs.remove(name);
+    return {};
+  };
+}
 
-  async function bytesOf(payload: Body, signal: AbortSignal): Promise<Buffer> {
-    if (!("blob" in payload)) return inlineBytes(payload);
-    return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
-  }
-
-  /** The existing secrets. A deleted one is not in use any more. */
-  async function secretsOf(
-    wanted: readonly SigningSecret[],
-    { accountId, app: name }: AgentAddress,
-    { call }: TaskContext,
-  ): Promise<string[]> {
-    const sealedFor = { accountId, app: name };
-    const isNamed = wanted.some((secret) => "name" in secret);
-    const serving = isNamed
-      ? await call(app, appKey(accountId, name), "getServing", {})
-      : undefined;
-    const find = (secret: SigningSecret): string | undefined => {
-      if ("sealed" in secret) {
-        return secrets.open(secret.sealed, { ...sealedFor, name: OUTGOING_SECRET });
-      }
-      const found = serving?.secrets.find((one) => one.name === secret.name);
-      if (found) return secrets.open(found.sealed, { ...sealedFor, name: secret.name });
-      const value = serving?.config.vars[secret.name];
-      return typeof value === "string" ? value : undefined;
+async function tryOnce(
+  parts: WebhookPostParts,
+  task: Post,
+  context: PostContext,
+): Promise<Outcome> {
+  const { clock } = parts;
+  const at = clock.now();
+  const since = () => Math.max(0, Math.round(clock.now() - at));
+  try {
+    const body = await bytesOf(parts, task.payload, context.signal);
+    const secrets = await secretsOf(parts, [task.secret ?? []].flat(), context);
+    const { id, contentType } = task;
+    const headers = webhookHeaders({ id, contentType, body, secrets, now: clock.now() });
+    const answered = await send(parts, task.url, { headers, body, signal: context.signal });
+    const { status, answer, retryAfterMs } = answered;
+    const isFine = isSuccessful(status);
+    return {
+      outcome: {
+        ...{ at, durationMs: since(), status, answer },
+        ...(!isFine && { error: `It answered ${status}` }),
+      },
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      // Any other status of the 400s is the answer of a working endpoint that refuses this event.
+      isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
     };
-    const values = wanted.map(find).filter((value) => value !== undefined);
-    if (wanted.length === 0 || values.length > 0) return values;
-    const names = wanted.flatMap((secret) => ("name" in secret ? [secret.name] : []));
-    throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
+  } catch (error) {
+    // A stopping worker's task runs elsewhere.
+    context.signal.throwIfAborted();
+    const reason = reasonOf(error);
+    if (reason === undefined) throw error;
+    return {
+      outcome: { at, durationMs: since(), error: shortened(reason) },
+      isEndpointsFault: error instanceof EgressError || isTimeout(error),
+    };
   }
+}
+
+async function send(
+  { guard, clock, timeoutMs = OUTGOING_TIMEOUT_MS }: WebhookPostParts,
+  url: string,
+  sent: { headers: Record<string, string>; body: Buffer; signal: AbortSignal },
+) {
+  // One for each try: a kept connection that its other end has closed would look like a failure.
+  using agents = new EgressAgents({ guard });
+  const signal = AbortSignal.any([sent.signal, AbortSignal.timeout(timeoutMs)]);
+  const { status, headers, body } = await egressFetch(url, {
+    ...{ agents, signal, method: "POST", headers: sent.headers, body: sent.body },
+    redirectsMax: 0,
+    bytesMax: OUTGOING_ANSWER_BYTES_MAX,
+  });
+  const answer = await beginningOf(body);
+  return { status, answer, retryAfterMs: retryAfterOf(headers.get("retry-after"), clock.now()) };
+}
+
+async function bytesOf(
+  { blobs }: WebhookPostParts,
+  payload: Body,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  if (!("blob" in payload)) return inlineBytes(payload);
+  return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
+}
+
+/** Returns the existing secrets. A deleted one is not in use any more. */
+async function secretsOf(
+  { secrets }: WebhookPostParts,
+  wanted: readonly SigningSecret[],
+  { address: { accountId, app: name }, call }: PostContext,
+): Promise<string[]> {
+  const sealedFor = { accountId, app: name };
+  const isNamed = wanted.some((secret) => "name" in secret);
+  const serving = isNamed ? await call(app, appKey(accountId, name), "getServing", {}) : undefined;
+  const find = (secret: SigningSecret): string | undefined => {
+    if ("sealed" in secret) {
+      return secrets.open(secret.sealed, { ...sealedFor, name: OUTGOING_SECRET });
+    }
+    const found = serving?.secrets.find((one) => one.name === secret.name);
+    if (found) return secrets.open(found.sealed, { ...sealedFor, name: secret.name });
+    const value = serving?.config.vars[secret.name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const values = wanted.map(find).filter((value) => value !== undefined);
+  if (wanted.length === 0 || values.length > 0) return values;
+  const names = wanted.flatMap((secret) => ("name" in secret ? [secret.name] : []));
+  throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
 }
 
 /** One key for each account and path. Callers put variable parts into the query, so the query is left out. */

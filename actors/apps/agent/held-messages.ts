@@ -1,0 +1,62 @@
+/** Messages of an agent's code that wait for a record of its log: nothing leaves before what it rests on is stored. */
+import type { OfAgent } from "../lib/app-process/process-listener.ts";
+import { weightOf } from "../lib/app-process/weight.ts";
+
+interface Held {
+  after: number;
+  bytes: number;
+  release(): void;
+}
+
+/** Counts the bytes that wait: those of a process have a bound. */
+interface ByteCount {
+  hold(bytes: number): void;
+  release(bytes: number): void;
+}
+
+export class HeldMessages {
+  readonly #count: ByteCount;
+  #durable: number;
+  #held: Held[] = [];
+
+  constructor(lastCommit: number, count: ByteCount) {
+    this.#durable = lastCommit;
+    this.#count = count;
+  }
+
+  /** Number of the last record that is stored. */
+  get durable(): number {
+    return this.#durable;
+  }
+
+  /** Calls `release` when the record that the message follows is stored: at once where it is. */
+  hold(message: OfAgent & { after: number }, release: () => void): void {
+    if (message.after <= this.#durable) {
+      release();
+      return;
+    }
+    const held = { after: message.after, bytes: weightOf(message), release };
+    this.#held.push(held);
+    this.#count.hold(held.bytes);
+  }
+
+  /** The record with this number is stored. What waits for it leaves at `release`. */
+  store(commit: number): void {
+    this.#durable = commit;
+  }
+
+  release(): void {
+    const held = this.#held;
+    this.#held = held.filter(({ after }) => after > this.#durable);
+    for (const { after, bytes, release } of held) {
+      if (after > this.#durable) continue;
+      this.#count.release(bytes);
+      release();
+    }
+  }
+
+  /** The agent leaves: what was held is not to happen here. */
+  drop(): void {
+    for (const { bytes } of this.#held.splice(0)) this.#count.release(bytes);
+  }
+}

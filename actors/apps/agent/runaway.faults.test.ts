@@ -1,0 +1,86 @@
+import { expect } from "chai";
+import { agent } from "../../../schemas/apps/agent.ts";
+import {
+  type AgentHost,
+  type AgentWorld,
+  keyOf,
+  startAgentWorld,
+} from "../../../scripts/testing/agent-world.ts";
+import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
+import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { until } from "../../../scripts/testing/until.ts";
+
+const CODE = `
+import { Agent } from "trunkline/agents";
+export class Runner extends Agent {
+  async onRequest(request) {
+    const { pathname } = new URL(request.url);
+    await fetch(this.env.OUTSIDE + pathname);
+    if (pathname === "/time") for (;;);
+    const kept = [];
+    if (pathname === "/memory") for (;;) kept.push({ text: Math.random().toString() });
+    return new Response("done");
+  }
+  async call(path) { return this.env.Runner.getByName("other").fetch("http://app" + path).then(String, (error) => error.message); }
+}
+export default {};
+`;
+
+describe("an agent's turn that reaches a bound", function () {
+  this.timeout(240_000);
+  let world: AgentWorld;
+  let host: AgentHost;
+  let outside: Awaited<ReturnType<typeof startHttpServer>>;
+  let runs: string[] = [];
+  before(async () => {
+    outside = await startHttpServer((request, response) => {
+      runs.push(request.url ?? "");
+      if (request.url !== "/waits") response.end();
+    });
+    world = await startAgentWorld();
+    host = await world.host("first");
+    await world.deploy("runs", CODE, {
+      agents: [{ binding: "Runner", class_name: "Runner" }],
+      vars: { OUTSIDE: `http://${outside.address}:${outside.port}` },
+    });
+  });
+  after(async () => {
+    await world[Symbol.asyncDispose]();
+    await outside[Symbol.asyncDispose]();
+  });
+  beforeEach(() => {
+    runs = [];
+  });
+  const ask = (name: string, path: string) =>
+    world.client.call(
+      agent,
+      keyOf("runs", "Runner", name),
+      "request",
+      { method: "POST", url: `http://app${path}`, headers: [] },
+      { deadlineMs: 120_000 },
+    );
+
+  for (const [path, bound] of [
+    ["/time", /code held it for 10000 ms|it has not answered for 30000 ms/],
+    ["/memory", /its objects take more than 256 MB of memory|it takes more than 768 MB/],
+  ] as const) {
+    it(`is not run again where it alone was under way, and its caller hears which: ${path}`, async () => {
+      const { code, message, details } = await refusalOf(ask("a", path));
+      expect(code).to.equal("app_failed");
+      expect(message).to.match(bound);
+      expect(details.bound).to.match(bound);
+      expect(runs).to.deep.equal([path]);
+      expect((await ask("a", "/")).body).to.deep.equal({ text: "done" });
+    });
+  }
+
+  it("is tried once more where another may have reached it", async () => {
+    const waiting = ask("waits", "/waits").catch(() => {});
+    await until("one waits", () => runs.includes("/waits"));
+    const { message } = await refusalOf(ask("b", "/memory"));
+    expect(message).to.match(/MB of memory/);
+    expect(runs.filter((path) => path === "/memory")).to.have.length(2);
+    await host.stop();
+    await waiting;
+  });
+});

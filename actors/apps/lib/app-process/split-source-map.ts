@@ -1,0 +1,28 @@
+/** Takes the source map out of a bundle that ends with one: V8 would keep it in memory as part of the code. */
+
+export interface SplitBundle {
+  code: Uint8Array;
+  /** As JSON; undefined where the bundle has none. */
+  map: Uint8Array | undefined;
+}
+
+/** Source maps, revision 3: the comment that names the map, here with the map itself in base64. */
+const COMMENT = "\n//# sourceMappingURL=data:application/json";
+const BASE64 = "base64,";
+
+export function splitSourceMap(bundle: Uint8Array): SplitBundle {
+  const bytes = Buffer.from(bundle.buffer, bundle.byteOffset, bundle.byteLength);
+  const at = bytes.lastIndexOf(COMMENT);
+  if (at < 0) return { code: bundle, map: undefined };
+  const comment = bytes
+    .subarray(at + 1)
+    .toString("latin1")
+    .trimEnd();
+  const start = comment.indexOf(BASE64);
+  // Code behind it: the text is part of a string, or not the last comment.
+  if (comment.includes("\n") || start < 0) return { code: bundle, map: undefined };
+  return {
+    code: bytes.subarray(0, at + 1),
+    map: Buffer.from(comment.slice(start + BASE64.length), "base64"),
+  };
+}

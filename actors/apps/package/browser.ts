@@ -1,0 +1,46 @@
+/** The binding for browsers, as the code of an app sees it: pages printed and captured, and sites crawled. */
+import type { z } from "zod";
+import type { WireUsage } from "../../../schemas/account/http/accounts.ts";
+import type { CrawlRequest } from "../../../schemas/crawl/http/crawl.ts";
+import type { WireCrawl, WireCrawlEntry } from "../../../schemas/crawl/http/crawl-answers.ts";
+import type { PdfRequest } from "../../../schemas/rendering/http/pdf.ts";
+import type { ScreenshotRequest } from "../../../schemas/rendering/http/screenshot.ts";
+import type { Camelized } from "./camel-case.ts";
+import type { RestBinding } from "./rest-binding.ts";
+
+/** A page by its `url` or `html`, and `pdfOptions`. */
+export type PdfInput = z.input<typeof PdfRequest>;
+/** A page likewise, `selector` for one element of it, and `screenshotOptions`. */
+export type ScreenshotInput = z.input<typeof ScreenshotRequest>;
+export type CrawlInput = z.input<typeof CrawlRequest>;
+export type Crawl = z.output<typeof WireCrawl>;
+export type CrawlEntry = z.output<typeof WireCrawlEntry>;
+export type BrowserUsage = Camelized<z.output<typeof WireUsage>>;
+
+export interface Browser extends RestBinding {
+  /** The bytes of the PDF. */
+  pdf(page: PdfInput): Promise<Uint8Array<ArrayBuffer>>;
+  /** The picture's text in base64. */
+  screenshot(
+    page: ScreenshotInput & { screenshotOptions: { encoding: "base64" } },
+  ): Promise<string>;
+  /** The bytes of the picture. Throws ELEMENT_NOT_FOUND where the selector finds none. */
+  screenshot(page: ScreenshotInput): Promise<Uint8Array<ArrayBuffer>>;
+  /** Resolves with the crawl's id. */
+  startCrawl(crawl: CrawlInput): Promise<string>;
+  /** How far it is, and its records from `cursor` on. */
+  getCrawl(
+    id: string,
+    options?: { cursor?: string; limit?: number; status?: Crawl["records"][number]["status"] },
+  ): Promise<Crawl>;
+  /** The newest first. */
+  listCrawls(options?: {
+    cursor?: string;
+    limit?: number;
+    status?: Crawl["status"];
+  }): Promise<{ crawls: CrawlEntry[]; cursor?: string }>;
+  /** What it has found stays. Throws CONFLICT where it has ended. */
+  cancelCrawl(id: string): Promise<void>;
+  /** Browser time used, by day. */
+  usage(): Promise<BrowserUsage>;
+}

@@ -1,0 +1,54 @@
+/** Errors: from the shape that crosses to the host to those that code throws, and back. */
+import { APP_ERROR_NAME_CHARS_MAX, APP_STACK_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import type { ProcessError } from "../../../schemas/apps/app-process.ts";
+import { AgentRefusal } from "../package/refusal.ts";
+import { forPeople } from "./stack-texts.ts";
+
+export function toProcessError(error: unknown): ProcessError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  return {
+    name: nameOf(error),
+    message: String(error.message),
+    ...(error instanceof AgentRefusal && { refusal: error.refusal }),
+    ...(typeof error.stack === "string" && { stack: forPeople(error.stack, APP_STACK_CHARS_MAX) }),
+  };
+}
+
+/** Many classes of errors set no name: theirs is that of the class. */
+function nameOf(error: Error): string {
+  const ofClass = (error.constructor as { name?: unknown } | undefined)?.name;
+  const name = error.name === "Error" && typeof ofClass === "string" ? ofClass : error.name;
+  return String(name).slice(0, APP_ERROR_NAME_CHARS_MAX);
+}
+
+/** The language's own, which callers tell apart by `instanceof`. */
+const BUILT_IN = new Map<string, ErrorConstructor>(
+  [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError].map((known) => [
+    known.name,
+    known,
+  ]),
+);
+
+/** As another agent, or the host, threw it. `called` was made where the code asked for what has failed. */
+export function toError(
+  { name, message, refusal, stack = "" }: ProcessError,
+  called?: Error,
+): Error {
+  const error =
+    refusal === undefined
+      ? new (BUILT_IN.get(name) ?? Error)(message)
+      : new AgentRefusal(refusal, message);
+  if (refusal === undefined) {
+    Object.defineProperty(error, "name", { value: name, writable: true, configurable: true });
+  }
+  const here = forPeople(called?.stack ?? "", APP_STACK_CHARS_MAX);
+  const frames = [stack, here].map(framesOf).filter((text) => text !== "");
+  error.stack = [`${error.name}: ${message}`, ...frames].join("\n");
+  return error;
+}
+
+/** The frames of a stack, without the message before them. */
+function framesOf(stack: string): string {
+  const at = stack.search(/^\s+at /m);
+  return at < 0 ? "" : stack.slice(at).trimEnd();
+}

@@ -1,0 +1,103 @@
+/**
+ * Stacks as people read them: places in the bundle become places in the app's own files, by the source map that came
+ * with the bundle. Frames of the platform, which name files of its host, are left out.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { type Place, sourcePlaces } from "./source-places.ts";
+
+/** The name of a place that no source map explains. */
+const BUNDLE = "bundle.js";
+/** Places whose names are kept: code that fails fails at the same places, and each look at the map takes milliseconds. */
+const PLACES_KEPT_MAX = 1_000;
+/** Frames of files of the platform, and of its packages. */
+const REPOSITORY = new URL("../../../", import.meta.url).href;
+
+interface SourceMap {
+  sources: string[];
+  mappings: string;
+}
+
+export class StackTexts {
+  readonly #map: () => SourceMap | undefined;
+  readonly #place: RegExp;
+  readonly #bundle: string;
+  readonly #names = new Map<string, string>();
+
+  /** `bundle`: its URL, as stacks name it. */
+  constructor(bundle: string, readMap: () => string | undefined) {
+    this.#bundle = bundle;
+    this.#place = new RegExp(`${RegExp.escape(bundle)}:(\\d+):(\\d+)`, "g");
+    let map: SourceMap | undefined;
+    let isRead = false;
+    this.#map = () => {
+      if (!isRead) map = parseMap(readMap());
+      isRead = true;
+      return map;
+    };
+  }
+
+  /** Returns the text of a log line or a stack for people. */
+  of(text: string): string {
+    if (!text.includes("file://")) return text;
+    const lines = text.split("\n");
+    const own = lines.filter((line) => !/^\s+at /.test(line) || !line.includes(REPOSITORY));
+    const kept = own.join("\n");
+    if (!kept.includes(this.#bundle)) return kept;
+    this.#name([...kept.matchAll(this.#place)]);
+    return kept
+      .replace(this.#place, (whole) => this.#names.get(whole) ?? BUNDLE)
+      .replaceAll(this.#bundle, BUNDLE);
+  }
+
+  #name(matches: RegExpExecArray[]): void {
+    if (this.#names.size + matches.length > PLACES_KEPT_MAX) this.#names.clear();
+    const unknown = matches.filter(([whole]) => !this.#names.has(whole));
+    if (unknown.length === 0) return;
+    const wanted = unknown.map(
+      ([, line, column]): Place => ({
+        line: Number(line),
+        column: Number(column) - 1,
+      }),
+    );
+    const { sources = [], mappings = "" } = this.#map() ?? {};
+    const found = sourcePlaces(mappings, wanted);
+    for (const [index, [whole, line, column]] of unknown.entries()) {
+      const place = found[index];
+      const source = place && sources[place.source];
+      const name =
+        source === undefined
+          ? `${BUNDLE}:${line}:${column}`
+          : `${source}:${place?.line}:${(place?.column ?? 0) + 1}`;
+      this.#names.set(whole, name);
+    }
+  }
+}
+
+let ofApp: StackTexts | undefined;
+
+/** Makes the texts of this process those of an app; its map lies beside the bundle, and is read once it is needed. */
+export function readStacksOf(bundlePath: string, bundle: string): void {
+  const path = `${bundlePath}.map`;
+  const read = () => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
+  ofApp = new StackTexts(bundle, read);
+}
+
+/** Returns at most `charsMax` of a text in which places are those of the app's own files. */
+export function forPeople(text: string, charsMax: number): string {
+  // A place in a file of the app is shorter than one in the bundle, so a longer text may still fit.
+  const read = text.slice(0, LONGER * charsMax);
+  return (ofApp?.of(read) ?? read).slice(0, charsMax);
+}
+const LONGER = 4;
+
+/** A map that is none leaves the places of the bundle. */
+function parseMap(text: string | undefined): SourceMap | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const { version, sources, mappings } = JSON.parse(text) as Record<string, unknown>;
+    const isMap = version === 3 && Array.isArray(sources) && typeof mappings === "string";
+    return isMap ? { sources: sources.map(String), mappings } : undefined;
+  } catch {
+    return undefined;
+  }
+}
