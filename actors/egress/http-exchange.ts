@@ -32,109 +32,133 @@ export interface HttpExchange {
 /** Methods a request may be sent again for (RFC 9110, section 9.2.1), when a kept connection turns out closed. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
+/** Begins the exchange; its end shows on the response. */
 export function exchange(passage: HttpExchange): void {
-  const { request, response, idleMs, marked, moved } = passage;
-  const hasBody =
-    request.headers["transfer-encoding"] !== undefined ||
-    Number(request.headers["content-length"] ?? 0) > 0;
-  // What cannot be sent twice never travels on a connection that its origin may be about to close.
-  const repeatable = SAFE_METHODS.has(request.method ?? "") && !hasBody;
+  new Exchange(passage).start();
+}
+
+class Exchange {
+  readonly #passage: HttpExchange;
+  readonly #hasBody: boolean;
+  /** What cannot be sent twice never travels on a connection that its origin may be about to close. */
+  readonly #isRepeatable: boolean;
   /** The client has left, or has been told how it ended: what comes later is of no interest. */
-  let over = false;
-  let upstream: ClientRequest | undefined;
-  start(repeatable ? passage.agents.kept : passage.agents.single);
-  response.once("close", () => {
-    over = true;
-    if (!response.writableFinished) upstream?.destroy();
-  });
+  #isOver = false;
+  #upstream: ClientRequest | undefined;
 
-  function start(agent: Agent): void {
-    if (marked === undefined) upstream = send(agent);
-    else void startMarked(marked, agent);
+  constructor(passage: HttpExchange) {
+    const { method, headers } = passage.request;
+    this.#passage = passage;
+    this.#hasBody =
+      headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+    this.#isRepeatable = SAFE_METHODS.has(method ?? "") && !this.#hasBody;
   }
 
-  async function startMarked({ admit }: MarkedRequest, agent: Agent): Promise<void> {
-    const isAdmitted = await admit();
-    if (over) return;
-    if (isAdmitted) upstream = send(agent);
-    else takeBack();
-  }
-
-  /** It is no failure of its target. */
-  function takeBack(): void {
-    over = true;
-    answerFailure(response, notWanted());
-  }
-
-  function send(agent: Agent): ClientRequest {
-    const sent = httpRequest({ ...targetOf(passage), agent });
-    let settled = false;
-    let readBefore = 0;
-    sent.once("socket", ({ bytesRead }) => {
-      readBefore = bytesRead;
+  start(): void {
+    const { response, agents } = this.#passage;
+    this.#sendBy(this.#isRepeatable ? agents.kept : agents.single);
+    response.once("close", () => {
+      this.#isOver = true;
+      if (!response.writableFinished) this.#upstream?.destroy();
     });
+  }
+
+  #sendBy(agent: Agent): void {
+    const { marked } = this.#passage;
+    if (marked === undefined) this.#upstream = this.#send(agent);
+    else void this.#sendMarked(marked, agent);
+  }
+
+  async #sendMarked({ admit }: MarkedRequest, agent: Agent): Promise<void> {
+    const isAdmitted = await admit();
+    if (this.#isOver) return;
+    if (isAdmitted) this.#upstream = this.#send(agent);
+    else this.#takeBack();
+  }
+
+  /** Answers the client without blaming the target, which has not failed. */
+  #takeBack(): void {
+    this.#isOver = true;
+    answerFailure(this.#passage.response, notWanted());
+  }
+
+  #send(agent: Agent): ClientRequest {
+    const { request, marked, idleMs, moved } = this.#passage;
+    const sent = httpRequest({ ...targetOf(this.#passage), agent });
     sent.maxHeadersCount = 0;
     sent.setTimeout(idleMs, () => {
-      fail(systemError("ETIMEDOUT", "nothing moved for too long"));
+      this.#fail(systemError("ETIMEDOUT", "nothing moved for too long"));
       sent.destroy();
     });
     if (marked !== undefined) {
-      sent.once("socket", () => void leave(sent, marked));
+      sent.once("socket", () => void this.#leave(sent, marked));
       sent.once("finish", marked.onSent);
     }
     sent.on("information", () => moved(socketOf(sent)));
-    sent.once("response", (answer) => {
-      settled = true;
-      moved(socketOf(sent));
-      passBack(answer, socketOf(sent));
-    });
-    sent.on("error", (error) => {
-      if (over || settled) return;
-      settled = true;
-      const isStale = sent.reusedSocket && socketOf(sent).bytesRead === readBefore;
-      // Once, over a connection of its own, which is no reused one.
-      if (repeatable && isStale && isClosed(error)) start(passage.agents.single);
-      else fail(error);
-    });
-    sent.once("close", () => {
-      // An answer that switches protocols unasked ends so, without any other event.
-      if (!settled) fail(systemError("ECONNRESET", "closed without an answer"));
-    });
-    if (hasBody) pipeline(request, sent, () => {});
+    this.#settle(sent);
+    if (this.#hasBody) pipeline(request, sent, () => {});
     else if (marked === undefined) sent.end();
     return sent;
   }
 
-  async function leave(sent: ClientRequest, { mayLeave }: MarkedRequest): Promise<void> {
+  /** Passes the answer back, or sends once more, or fails: whichever comes first. */
+  #settle(sent: ClientRequest): void {
+    let isSettled = false;
+    let readBefore = 0;
+    sent.once("socket", ({ bytesRead }) => {
+      readBefore = bytesRead;
+    });
+    sent.once("response", (answer) => {
+      isSettled = true;
+      this.#passage.moved(socketOf(sent));
+      this.#passBack(answer, socketOf(sent));
+    });
+    sent.on("error", (error) => {
+      if (this.#isOver || isSettled) return;
+      isSettled = true;
+      const isStale = sent.reusedSocket && socketOf(sent).bytesRead === readBefore;
+      // Once, over a connection of its own, which is no reused one.
+      if (this.#isRepeatable && isStale && isClosed(error))
+        this.#sendBy(this.#passage.agents.single);
+      else this.#fail(error);
+    });
+    sent.once("close", () => {
+      // An answer that switches protocols unasked ends so, without any other event.
+      if (!isSettled) this.#fail(systemError("ECONNRESET", "closed without an answer"));
+    });
+  }
+
+  async #leave(sent: ClientRequest, { mayLeave }: MarkedRequest): Promise<void> {
     const isDue = await mayLeave();
-    if (over || sent.destroyed) return;
+    if (this.#isOver || sent.destroyed) return;
     if (isDue) {
       sent.end();
       return;
     }
-    takeBack();
+    this.#takeBack();
     sent.destroy();
   }
 
-  function passBack(answer: IncomingMessage, socket: Socket) {
+  #passBack(answer: IncomingMessage, socket: Socket): void {
+    const { response, moved } = this.#passage;
     const headers = endToEndHeaders(answer.rawHeaders);
     try {
       response.writeHead(answer.statusCode ?? 0, answer.statusMessage ?? "", headers);
     } catch (error) {
       // Node's parser reads a few bytes in headers that it does not write.
-      fail(error);
+      this.#fail(error);
       answer.destroy();
       return;
     }
     answer.on("data", () => moved(socket));
-    answer.once("error", fail);
+    answer.once("error", (error) => this.#fail(error));
     pipeline(answer, response, () => moved(socket));
   }
 
-  function fail(error: unknown) {
-    if (over) return;
-    over = true;
-    passage.failed(error);
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#passage.failed(error);
   }
 }
 

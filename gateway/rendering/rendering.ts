@@ -38,106 +38,90 @@ const RENDERS = {
 } as const;
 const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
 
-interface Rendered {
-  mediaType: string;
-  browserMs: number;
-  queuedMs: number;
-  bytes: number | null;
-  chunks: AsyncIterable<Uint8Array>;
+const RENDER_PDF = {
+  ...RENDERS,
+  path: `${RENDERING}/pdf`,
+  alias: `${ALIAS}/pdf`,
+  id: "renderPdf",
+  summary: "Print a page as a PDF",
+  body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+  refusals: REFUSALS,
+  answer: { mediaType: "application/pdf", description: "The PDF" },
+} as const;
+
+const TAKE_SCREENSHOT = {
+  ...RENDERS,
+  path: `${RENDERING}/screenshot`,
+  alias: `${ALIAS}/screenshot`,
+  id: "takeScreenshot",
+  summary: "Capture a page, or a part of it, as a picture",
+  body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
+  refusals: [...REFUSALS, "element_not_found"],
+  answer: { mediaType: PICTURE_MEDIA_TYPES, description: "The picture" },
+} as const;
+
+const GET_USAGE = {
+  method: "get",
+  path: `${RENDERING}/usage`,
+  alias: `${ALIAS}/usage`,
+  id: "getUsage",
+  tag: "Rendering",
+  summary: "Browser time used, by UTC day",
+  permissions: ["browser-rendering.read", "account.read"],
+  parameters: AccountPath,
+  query: nothing,
+  answer: { result: WireUsage },
+} as const;
+
+interface RenderingParts {
+  actors: ActorClient;
+  /** The browser time of each account for a day; 0 is no limit. */
+  browserMsPerDay: number;
+  now: () => number;
 }
 
+/** The REST routes that render pages, and the one that tells an account's browser time. */
 export function renderingRoutes(
   actors: ActorClient,
-  { browserMsPerDay, now }: { browserMsPerDay: number; now: () => number },
+  settings: Omit<RenderingParts, "actors">,
 ): Route[] {
+  const parts = { actors, ...settings };
   return [
-    defineRoute({
-      ...RENDERS,
-      path: `${RENDERING}/pdf`,
-      alias: `${ALIAS}/pdf`,
-      id: "renderPdf",
-      summary: "Print a page as a PDF",
-      body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
-      refusals: REFUSALS,
-      answer: { mediaType: "application/pdf", description: "The PDF" },
-      handle: renderPdf,
-    }),
-    defineRoute({
-      ...RENDERS,
-      path: `${RENDERING}/screenshot`,
-      alias: `${ALIAS}/screenshot`,
-      id: "takeScreenshot",
-      summary: "Capture a page, or a part of it, as a picture",
-      body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
-      refusals: [...REFUSALS, "element_not_found"],
-      answer: { mediaType: PICTURE_MEDIA_TYPES, description: "The picture" },
-      handle: takeScreenshot,
-    }),
-    defineRoute({
-      method: "get",
-      path: `${RENDERING}/usage`,
-      alias: `${ALIAS}/usage`,
-      id: "getUsage",
-      tag: "Rendering",
-      summary: "Browser time used, by UTC day",
-      permissions: ["browser-rendering.read", "account.read"],
-      parameters: AccountPath,
-      query: nothing,
-      answer: { result: WireUsage },
-      handle: getUsage,
-    }),
+    defineRoute({ ...RENDER_PDF, handle: renderPdf(parts) }),
+    defineRoute({ ...TAKE_SCREENSHOT, handle: takeScreenshot(parts) }),
+    defineRoute({ ...GET_USAGE, handle: getUsage(parts) }),
   ];
+}
 
-  async function renderPdf(
+function renderPdf(parts: RenderingParts) {
+  return async (
     { caller, body, signal }: Asked<unknown, unknown, PdfRequest>,
     response: Response,
-  ) {
+  ) => {
     const { accountId } = caller;
-    const task = { ...(await admit(accountId, signal)), parameters: body };
-    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "pdf", task, {
-      deadlineMs: TASK_RUN_MS_MAX,
-      signal,
-    });
-    await write({ ...reply, queuedMs, mediaType: "application/pdf", chunks }, response, signal);
-  }
+    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
+    const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
+    const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
+    await write({ ...reply, ...run, mediaType: "application/pdf" }, response, signal);
+  };
+}
 
-  async function takeScreenshot(
+function takeScreenshot(parts: RenderingParts) {
+  return async (
     { caller, body, signal }: Asked<unknown, unknown, ScreenshotRequest>,
     response: Response,
-  ) {
+  ) => {
     const { accountId } = caller;
-    const task = { ...(await admit(accountId, signal)), parameters: body };
-    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "screenshot", task, {
-      deadlineMs: TASK_RUN_MS_MAX,
-      signal,
-    });
+    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
+    const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
+    const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
     const mediaType = mediaTypeOf(body.screenshotOptions);
-    await write({ ...reply, queuedMs, mediaType, chunks }, response, signal);
-  }
+    await write({ ...reply, ...run, mediaType }, response, signal);
+  };
+}
 
-  /** What every task begins with, once the account has browser time left. */
-  async function admit(accountId: string, signal: AbortSignal) {
-    const limit = { limitMs: browserMsPerDay };
-    await actors.call(account, accountId, "admitRendering", limit, { signal });
-    return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
-  }
-
-  async function write(
-    { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
-    response: Response,
-    signal: AbortSignal,
-  ) {
-    response.set({
-      "Content-Type": mediaType,
-      "X-Browser-Ms-Used": String(browserMs),
-      "X-Queued-Ms": String(queuedMs),
-    });
-    // The first bytes of a large PDF leave before its end is written.
-    if (bytes !== null) response.set("Content-Length", String(bytes));
-    await writeAnswer(chunks, response, { bytes, signal });
-  }
-
-  async function getUsage({ caller }: Asked) {
+function getUsage({ actors, browserMsPerDay }: RenderingParts) {
+  return async ({ caller }: Asked) => {
     const { today, resetsAt, days } = await actors.call(account, caller.accountId, "getUsage", {});
     return {
       result: {
@@ -148,5 +132,39 @@ export function renderingRoutes(
         days: days.map(({ date, ms, tasks }) => ({ date, browser_ms_used: ms, tasks })),
       },
     };
-  }
+  };
+}
+
+/** Returns the fields that every task begins with, once the account has browser time left. */
+async function admit(
+  { actors, browserMsPerDay, now }: RenderingParts,
+  accountId: string,
+  signal: AbortSignal,
+) {
+  const limit = { limitMs: browserMsPerDay };
+  await actors.call(account, accountId, "admitRendering", limit, { signal });
+  return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
+}
+
+interface Rendered {
+  mediaType: string;
+  browserMs: number;
+  queuedMs: number;
+  bytes: number | null;
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+async function write(
+  { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
+  response: Response,
+  signal: AbortSignal,
+) {
+  response.set({
+    "Content-Type": mediaType,
+    "X-Browser-Ms-Used": String(browserMs),
+    "X-Queued-Ms": String(queuedMs),
+  });
+  // The first bytes of a large PDF leave before its end is written.
+  if (bytes !== null) response.set("Content-Length", String(bytes));
+  await writeAnswer(chunks, response, { bytes, signal });
 }

@@ -38,33 +38,56 @@ export async function filterRequests(
   parameters: FilterParameters,
   { mayAnswerSite = async () => true }: FilterHooks = {},
 ): Promise<void> {
-  const refusedTypes = refusedResourceTypes(parameters);
-  const reject = (parameters.rejectRequestPattern ?? []).map(compilePattern);
-  const allow = parameters.allowRequestPattern?.map(compilePattern);
-  const { authenticate } = parameters;
-  const stopsAll = reject.length > 0 || allow !== undefined || authenticate !== undefined;
-  if (!stopsAll && refusedTypes.size === 0) return;
-
+  const rules = requestRules(parameters);
+  if (!rules.stopsAll && rules.refusedTypes.size === 0) return;
   const { frameTree } = await session.send("Page.getFrameTree");
-  const mainFrame = frameTree.frame.id;
-  const stub = refusedTypes.has("websocket") || allow !== undefined;
-  // Chromium does not know some types at the network level. The page itself reports those.
-  const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
-  const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
-  const credentialsShown = new Set<string>();
-  if (stub) {
+  if (rules.stub) {
     await page.evaluateOnNewDocument(stubWebSocket);
     // A submitted document takes the place of this one's content.
     await page.evaluate(stubWebSocket);
   }
-  await attach(session);
+  await new RequestFilter(rules, { mainFrame: frameTree.frame.id, mayAnswerSite }).attach(session);
+}
+
+/** What the parameters of a page come to. */
+function requestRules(parameters: FilterParameters) {
+  const refusedTypes = refusedResourceTypes(parameters);
+  const reject = (parameters.rejectRequestPattern ?? []).map(compilePattern);
+  const allow = parameters.allowRequestPattern?.map(compilePattern);
+  const { authenticate, url } = parameters;
+  const stopsAll = reject.length > 0 || allow !== undefined || authenticate !== undefined;
+  const stub = refusedTypes.has("websocket") || allow !== undefined;
+  // Chromium does not know some types at the network level. The page itself reports those.
+  const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
+  const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
+  return { refusedTypes, reject, allow, authenticate, url, stopsAll, stub, guessed, patterns };
+}
+
+interface Surroundings {
+  mainFrame: string;
+  mayAnswerSite: () => Promise<boolean>;
+}
+
+/** Decides about the requests of one page, its frames and its workers. */
+class RequestFilter {
+  readonly #rules: ReturnType<typeof requestRules>;
+  readonly #mainFrame: string;
+  readonly #mayAnswerSite: () => Promise<boolean>;
+  readonly #credentialsShown = new Set<string>();
+
+  constructor(rules: ReturnType<typeof requestRules>, { mainFrame, mayAnswerSite }: Surroundings) {
+    this.#rules = rules;
+    this.#mainFrame = mainFrame;
+    this.#mayAnswerSite = mayAnswerSite;
+  }
 
   /** The session of the page, or of a frame or worker that lives in a process of its own. */
-  async function attach(target: CDPSession): Promise<void> {
-    target.on("Fetch.authRequired", (event) => void settle(answer(target, event)));
-    target.on(CDPSessionEvent.SessionAttached, (child) => void settle(attachChild(child)));
+  async attach(target: CDPSession): Promise<void> {
+    const { authenticate, guessed, patterns } = this.#rules;
+    target.on("Fetch.authRequired", (event) => void settle(this.#answer(target, event)));
+    target.on(CDPSessionEvent.SessionAttached, (child) => void settle(this.#attachChild(child)));
     const typeOf = requestTypes(target);
-    target.on("Fetch.requestPaused", (event) => void settle(decide(target, event, typeOf)));
+    target.on("Fetch.requestPaused", (event) => void settle(this.#decide(target, event, typeOf)));
     const handleAuthRequests = authenticate !== undefined;
     await Promise.all([
       guessed && target.send("Network.enable"),
@@ -77,43 +100,46 @@ export async function filterRequests(
     ]);
   }
 
-  async function attachChild(child: CDPSession): Promise<void> {
+  async #attachChild(child: CDPSession): Promise<void> {
     // Not awaited one by one: a target that waits answers nothing before it is let go, but does all in order. Kinds
     // of workers differ in what they know; what one does not know it does not need.
+    const expression = `(${stubWebSocket})()`;
     await Promise.allSettled([
-      attach(child),
-      stub && child.send("Runtime.evaluate", { expression: `(${stubWebSocket})()` }),
+      this.attach(child),
+      this.#rules.stub && child.send("Runtime.evaluate", { expression }),
       child.send("Runtime.runIfWaitingForDebugger"),
     ]);
   }
 
-  async function decide(target: CDPSession, event: Paused, typeOf: TypeOf): Promise<void> {
+  async #decide(target: CDPSession, event: Paused, typeOf: TypeOf): Promise<void> {
     const { requestId, resourceType } = event;
-    const exact = !guessed || resourceType.toLowerCase() in EXACT_TYPES;
+    const exact = !this.#rules.guessed || resourceType.toLowerCase() in EXACT_TYPES;
     const type = exact ? resourceType.toLowerCase() : await typeOf(event);
-    if (isWanted(event, type)) await target.send("Fetch.continueRequest", { requestId });
+    if (this.#isWanted(event, type)) await target.send("Fetch.continueRequest", { requestId });
     else await target.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" });
   }
 
-  function isWanted({ request: { url }, frameId }: Paused, type: string): boolean {
+  #isWanted({ request: { url }, frameId }: Paused, type: string): boolean {
+    const { reject, allow, refusedTypes } = this.#rules;
     const long = url.length > MATCHED_URL_CHARS_MAX;
     if (reject.length > 0 && (long || matches(reject, url))) return false;
-    if (type === "document" && frameId === mainFrame) return true;
+    if (type === "document" && frameId === this.#mainFrame) return true;
     if (refusedTypes.has(type as ResourceType)) return false;
     return allow === undefined || (!long && matches(allow, url));
   }
 
-  async function answer(target: CDPSession, event: AuthRequired) {
+  async #answer(target: CDPSession, event: AuthRequired): Promise<void> {
     const { requestId, request, authChallenge, resourceType, frameId } = event;
-    const shown = credentialsShown.has(requestId);
-    credentialsShown.add(requestId);
-    const isOfPage = resourceType === "Document" && frameId === mainFrame;
+    const { authenticate } = this.#rules;
+    const shown = this.#credentialsShown.has(requestId);
+    this.#credentialsShown.add(requestId);
+    const isOfPage = resourceType === "Document" && frameId === this.#mainFrame;
     const isMeant =
       authChallenge.source !== "Proxy" &&
       // Asked again, they were wrong: the page is then what the site shows to strangers.
       !shown &&
-      mayAuthenticate(request.url) &&
-      (!isOfPage || (await mayAnswerSite()));
+      this.#mayAuthenticate(request.url) &&
+      (!isOfPage || (await this.#mayAnswerSite()));
     const authChallengeResponse: Protocol.Fetch.AuthChallengeResponse =
       isMeant && authenticate !== undefined
         ? { response: "ProvideCredentials", ...authenticate }
@@ -122,9 +148,9 @@ export async function filterRequests(
   }
 
   /** Credentials are for the host of the page, whatever else the page fetches; a submitted document has no host. */
-  function mayAuthenticate(url: string): boolean {
-    if (parameters.url === undefined) return true;
-    return URL.parse(url)?.hostname === URL.parse(parameters.url)?.hostname;
+  #mayAuthenticate(url: string): boolean {
+    const page = this.#rules.url;
+    return page === undefined || URL.parse(url)?.hostname === URL.parse(page)?.hostname;
   }
 }
 
