@@ -12,6 +12,7 @@ import {
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
+import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/render-limits.ts";
 import {
   FILE_BYTES_MAX,
   FILE_BYTES_SETTING_MAX,
@@ -43,6 +44,8 @@ export interface Config {
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
+  /** A browser that no task has used for this long is ended; 0: it stays. */
+  readonly browserIdleSeconds: number;
   /** Limits of the agents of one account. */
   readonly agentLimits: AgentLimits;
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
@@ -116,6 +119,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
       deny: settings.TRUNKLINE_EGRESS_DENY,
     }),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
+    browserIdleSeconds: settings.TRUNKLINE_BROWSER_IDLE_SECONDS,
     agentLimits: Object.freeze({
       agents: settings.TRUNKLINE_AGENTS_PER_ACCOUNT,
       bytes: settings.TRUNKLINE_AGENT_BYTES_PER_ACCOUNT,
@@ -165,6 +169,7 @@ const Settings = z.object({
   TRUNKLINE_EGRESS_ALLOW: ranges(),
   TRUNKLINE_EGRESS_DENY: ranges(),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600),
+  TRUNKLINE_BROWSER_IDLE_SECONDS: whole(0, SECONDS_MAX, BROWSER_IDLE_SECONDS),
   TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT),
   TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT),
   TRUNKLINE_AI_BASE_URL: httpUrl().optional(),

@@ -94,12 +94,10 @@ export function renderingRoutes(
 }
 
 function renderPdf(parts: RenderingParts) {
-  return async (
-    { caller, body, signal }: Asked<unknown, unknown, PdfRequest>,
-    response: Response,
-  ) => {
+  return async (asked: Asked<unknown, RenderQuery, PdfRequest>, response: Response) => {
+    const { caller, body, signal } = asked;
     const { accountId } = caller;
-    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
+    const task = { ...(await admit(parts, asked)), parameters: body };
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
     await write({ ...reply, ...run, mediaType: "application/pdf" }, response, signal);
@@ -107,12 +105,10 @@ function renderPdf(parts: RenderingParts) {
 }
 
 function takeScreenshot(parts: RenderingParts) {
-  return async (
-    { caller, body, signal }: Asked<unknown, unknown, ScreenshotRequest>,
-    response: Response,
-  ) => {
+  return async (asked: Asked<unknown, RenderQuery, ScreenshotRequest>, response: Response) => {
+    const { caller, body, signal } = asked;
     const { accountId } = caller;
-    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
+    const task = { ...(await admit(parts, asked)), parameters: body };
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
     const mediaType = mediaTypeOf(body.screenshotOptions);
@@ -138,12 +134,12 @@ function getUsage({ actors, browserMsPerDay }: RenderingParts) {
 /** Returns the fields that every task begins with, once the account has browser time left. */
 async function admit(
   { actors, browserMsPerDay, now }: RenderingParts,
-  accountId: string,
-  signal: AbortSignal,
+  { caller: { accountId }, query, signal }: Asked<unknown, RenderQuery>,
 ) {
   const limit = { limitMs: browserMsPerDay };
   await actors.call(account, accountId, "admitRendering", limit, { signal });
-  return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
+  const deadlineAt = now() + TASK_RUN_MS_MAX;
+  return { account: accountId, deadlineAt, cacheTtlS: query.cacheTTL };
 }
 
 interface Rendered {
@@ -151,11 +147,12 @@ interface Rendered {
   browserMs: number;
   queuedMs: number;
   bytes: number | null;
+  status?: number | undefined;
   chunks: AsyncIterable<Uint8Array>;
 }
 
 async function write(
-  { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
+  { mediaType, browserMs, queuedMs, bytes, status, chunks }: Rendered,
   response: Response,
   signal: AbortSignal,
 ) {
@@ -163,6 +160,7 @@ async function write(
     "Content-Type": mediaType,
     "X-Browser-Ms-Used": String(browserMs),
     "X-Queued-Ms": String(queuedMs),
+    ...(status !== undefined && { "X-Target-Status": String(status) }),
   });
   // The first bytes of a large PDF leave before its end is written.
   if (bytes !== null) response.set("Content-Length", String(bytes));

@@ -9,7 +9,7 @@ const BASE64_CHARS_MAX = 4 * Math.ceil(LOGO_BYTES_MAX / 3);
 
 export const Logo = z.object({
   type: z.enum(LOGO_TYPES),
-  /** Of the bytes. */
+  /** SHA-256 of the picture's bytes. */
   hash: Sha256,
   base64: z.base64().max(BASE64_CHARS_MAX),
 });
