@@ -23,6 +23,4 @@ export function onPageCrash(
   };
   connection?.on("Target.targetCrashed", report);
   page.once("close", () => connection?.off("Target.targetCrashed", report));
-  // Without a listener of its own puppeteer throws.
-  page.on("error", () => {});
 }
