@@ -8,6 +8,7 @@ import { webhookPost } from "../schemas/apps/outgoing-webhook.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { crawlPage } from "../schemas/crawl/crawl-page.ts";
 import { dnsCheck } from "../schemas/oauth/dns-check.ts";
+import { logoFetch } from "../schemas/oauth/logo-fetch.ts";
 import { render } from "../schemas/rendering/render.ts";
 import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
@@ -41,6 +42,7 @@ import {
 import { createAddressPolicy, type EgressRanges } from "./egress/address-policy.ts";
 import { createEgressGuard } from "./egress/egress-guard.ts";
 import { EgressProxy } from "./egress/egress-proxy.ts";
+import { clientLogoActor } from "./oauth/client-logo/client-logo.ts";
 import { grantListActor } from "./oauth/grant-list/grant-list.ts";
 import { interactionActor } from "./oauth/interaction/interaction.ts";
 import { oauthClientActor } from "./oauth/oauth-client/oauth-client.ts";
@@ -48,8 +50,10 @@ import { oauthClientListActor } from "./oauth/oauth-client-list/oauth-client-lis
 import { oauthGrantActor } from "./oauth/oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth/oauth-keys/oauth-keys.ts";
 import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
+import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
 import { renderWorker } from "./rendering/workers/render/render.ts";
+import { KeptAnswer, RenderCache } from "./rendering/workers/render/render-cache.ts";
 import { gitStorageActor } from "./repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "./repositories/namespace/namespace.ts";
 import { namespaceListActor } from "./repositories/namespace-list/namespace-list.ts";
@@ -65,6 +69,7 @@ import { exposeCounts, exposeGauge } from "./runtime/observe/metrics.ts";
 import { Service } from "./runtime/observe/service.ts";
 import { ServiceCounts } from "./runtime/observe/service-counts.ts";
 import { BlobStore } from "./runtime/store/blob-store.ts";
+import { TtlStore } from "./runtime/store/ttl-store.ts";
 import { WorkerHost } from "./runtime/workers/worker-host.ts";
 
 export const ACTORS: readonly AnyActorDefinition[] = [
@@ -75,6 +80,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   appActor,
   appListActor,
   appUsageActor,
+  clientLogoActor,
   crawlListActor,
   crawlJobActor,
   endpointBreakerActor,
@@ -106,6 +112,7 @@ export const TASKS: readonly TaskContract[] = [
   crawlPage,
   dnsCheck,
   gitUpkeep,
+  logoFetch,
   render,
   repoImport,
   webhookPost,
@@ -217,6 +224,7 @@ export async function startBrowserWorkers(
     chromium,
     buckets,
     browserSecondsPerDay,
+    browserIdleSeconds,
     ai,
     dnsServers,
     secrets,
@@ -225,6 +233,8 @@ export async function startBrowserWorkers(
     chromium: string;
     buckets: number;
     browserSecondsPerDay: number;
+    /** A browser that no task has used for this long is ended; 0: it stays. */
+    browserIdleSeconds: number;
     ai: CrawlWorkerParts["ai"];
     dnsServers: readonly string[];
     secrets: SecretBox;
@@ -236,14 +246,15 @@ export async function startBrowserWorkers(
     clock,
     openEgress: () => EgressProxy.open({ guard }),
     executablePath: chromium,
+    limits: { idleMs: browserIdleSeconds * 1_000 },
   });
-  await pool.start();
   const cores = availableParallelism();
   const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
-  const printing = renderWorker(pool, clock, {
-    ...{ interactive, batch: cores },
-    browserMsPerDay: browserSecondsPerDay * 1_000,
-  });
+  const cache = new RenderCache({ store: new TtlStore(bus, "render", KeptAnswer), clock });
+  const printing = renderWorker(
+    { pool, clock, cache },
+    { interactive, batch: cores, browserMsPerDay: browserSecondsPerDay * 1_000 },
+  );
   const crawling = openCrawlWorker({
     ...{ bus, clock, logger, guard, pool, renders: interactive, ai },
     browserMsPerDay: browserSecondsPerDay * 1_000,
@@ -255,7 +266,8 @@ export async function startBrowserWorkers(
   const purges = appPurgeWorker({ bus, buckets, blobs: new BlobStore(bus, clock) });
   const blobs = new BlobStore(bus, clock);
   const posting = webhookPostWorker({ guard, blobs, secrets, clock });
-  const definitions = [printing, crawling.definition, lookups, purges, posting];
+  const logos = logoFetchWorker({ guard });
+  const definitions = [printing, crawling.definition, lookups, logos, purges, posting];
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);

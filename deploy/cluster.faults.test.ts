@@ -164,7 +164,7 @@ describe("cluster", function () {
   }
 
   async function pdf(): Promise<Buffer> {
-    const path = `/accounts/${credentials.account_id}/browser-rendering/pdf`;
+    const path = `/accounts/${credentials.account_id}/browser-rendering/pdf?cacheTTL=0`;
     const response = await fetch(`${credentials.base_url}${path}`, {
       method: "POST",
       headers: {

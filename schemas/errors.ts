@@ -127,7 +127,8 @@ export const ERRORS = {
   response_failed: {
     status: 422,
     code: 5007,
-    meaning: "The target answered an error status with an empty body",
+    meaning:
+      "The target answered an error status with an empty body, or one that failOnStatus names",
   },
   connection_refused: { status: 422, code: 5008, meaning: "The target refused the connection" },
   network_failed: { status: 422, code: 5009, meaning: "Another network error" },

@@ -17,6 +17,7 @@ describe("config", () => {
       roles: ["gateway", "actors", "browser"],
       egress: { allow: [], deny: [] },
       browserSecondsPerDay: 600,
+      browserIdleSeconds: 60,
       agentLimits: { agents: 10_000, bytes: 1_073_741_824 },
       ai: undefined,
       signup: "open",
@@ -145,6 +146,7 @@ describe("config", () => {
   const bounds = [
     ["TRUNKLINE_PORT", "1", "65535", "0", "65536"],
     ["TRUNKLINE_BROWSER_SECONDS_PER_DAY", "0", "31536000", "-1", "31536001"],
+    ["TRUNKLINE_BROWSER_IDLE_SECONDS", "0", "31536000", "-1", "31536001"],
     ["TRUNKLINE_AGENTS_PER_ACCOUNT", "1", "100000", "0", "100001"],
     ["TRUNKLINE_AGENT_BYTES_PER_ACCOUNT", "0", "100000000000000", "-1", "100000000000001"],
     ["TRUNKLINE_REQUESTS_PER_5_MINUTES", "0", "1000000000", "-1", "1000000001"],

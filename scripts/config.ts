@@ -20,6 +20,8 @@ export interface Config {
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
+  /** A browser that no task has used for this long is ended; 0: it stays. */
+  readonly browserIdleSeconds: number;
   /** Limits of the agents of one account. */
   readonly agentLimits: AgentLimits;
   /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
@@ -87,6 +89,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
       deny: settings.TRUNKLINE_EGRESS_DENY,
     }),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
+    browserIdleSeconds: settings.TRUNKLINE_BROWSER_IDLE_SECONDS,
     agentLimits: Object.freeze({
       agents: settings.TRUNKLINE_AGENTS_PER_ACCOUNT,
       bytes: settings.TRUNKLINE_AGENT_BYTES_PER_ACCOUNT,

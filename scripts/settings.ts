@@ -10,6 +10,7 @@ import {
 } from "../schemas/apps/app-limits.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
+import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/render-limits.ts";
 import {
   FILE_BYTES_MAX,
   FILE_BYTES_SETTING_MAX,
@@ -85,6 +86,10 @@ export const Settings = z.object({
   }),
   TRUNKLINE_BROWSER_SECONDS_PER_DAY: whole(0, SECONDS_MAX, 600).meta({
     description: "Browser time of an account per day (UTC), in seconds; 0 is no limit",
+  }),
+  TRUNKLINE_BROWSER_IDLE_SECONDS: whole(0, SECONDS_MAX, BROWSER_IDLE_SECONDS).meta({
+    description:
+      "A browser that nothing has used for this long ends. The next page starts another, which takes some 0.3 s; 0 keeps it",
   }),
   TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT).meta({
     description: "Agents of an account that store something",

@@ -100,15 +100,18 @@ describe("PDFs under way", function () {
   async function print(count: number, headers: Record<string, string> = {}) {
     const { base_url, account_id, api_token } = await instance.credentials();
     const one = async () => {
-      const response = await fetch(`${base_url}/accounts/${account_id}/browser-rendering/pdf`, {
-        method: "POST",
-        headers: {
-          Authorization: `Bearer ${api_token}`,
-          "Content-Type": "application/json",
-          ...headers,
+      const response = await fetch(
+        `${base_url}/accounts/${account_id}/browser-rendering/pdf?cacheTTL=0`,
+        {
+          method: "POST",
+          headers: {
+            Authorization: `Bearer ${api_token}`,
+            "Content-Type": "application/json",
+            ...headers,
+          },
+          body: JSON.stringify(SLOW),
         },
-        body: JSON.stringify(SLOW),
-      });
+      );
       return `${response.status} ${(await response.text()).slice(0, 5)}`;
     };
     const pdfs = Array.from({ length: count }, one);

@@ -20,7 +20,7 @@ import {
 import { CRAWL_READ_MS_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
-import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
+import { CrawlCallQuery } from "../../schemas/rendering/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
 import { blameCursor } from "../http/blame-cursor.ts";
 import { type Asked, defineRoute, type Route } from "../http/route.ts";
@@ -59,7 +59,7 @@ const START_CRAWL = {
   summary: "Walk a site and keep its pages as HTML, Markdown or data",
   permissions: ["browser-rendering.write"],
   parameters: AccountPath,
-  query: RenderQuery,
+  query: CrawlCallQuery,
   body: { schema: CrawlRequest, bytesMax: CRAWL_REQUEST_BYTES_MAX },
   refusals: ["crawl_disallowed", "limit_reached", "browser_time_exceeded", "storage_full"],
   answer: { result: StartedCrawl },

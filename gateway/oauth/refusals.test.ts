@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { until } from "../../scripts/testing/until.ts";
+import { wayBack } from "./testing/client-calls.ts";
 import {
   newPerson,
   type OAuthWorld,
@@ -97,7 +98,7 @@ describe("authorization server", function () {
       ).to.be.a("string");
     });
 
-    it("other refusals go to the client, with state and iss", async () => {
+    it("other refusals are a page that leads back to the client, with state and iss", async () => {
       const verifier = "v".repeat(43);
       for (const [changes, error] of [
         [{ scope: "account.read apps.write" }, "invalid_scope"],
@@ -108,14 +109,14 @@ describe("authorization server", function () {
         [{ prompt: "none login" }, "invalid_request"],
         [{ request: "x.y.z" }, "request_not_supported"],
       ] as const) {
-        const given = await authorize(changes);
+        const given = wayBack((await owner.open(query(changes))).text);
         expect(given.get("error"), JSON.stringify(changes)).to.equal(error);
         expect(given.get("iss")).to.equal(world.urls[0]);
         expect(given.get("state")).to.equal("s");
       }
       // RFC 6749 section 3.3: it asks for something, which by itself opens nothing.
       for (const more of [{}, { prompt: "consent" }]) {
-        const alone = await authorize({ scope: "offline_access", ...more });
+        const alone = wayBack((await owner.open(query({ scope: "offline_access", ...more }))).text);
         expect(alone.get("error"), JSON.stringify(more)).to.equal("invalid_scope");
         expect(alone.get("error_description")).to.contain("'offline_access'");
       }
@@ -123,12 +124,12 @@ describe("authorization server", function () {
       for (const scope of [undefined, ""]) {
         expect((await authorize({ client_id: other, scope })).get("code")).to.be.a("string");
       }
-      const named = await authorize({ scope: "account.read dns.read" });
+      const named = wayBack((await owner.open(query({ scope: "account.read dns.read" }))).text);
       expect(named.get("error_description")).to.equal(
         "The OAuth 2.0 Client is not allowed to request scope 'dns.read'.",
       );
       const open = await world.makeClient({ token_endpoint_auth_method: "none" });
-      const unproved = await authorize({ client_id: open.client_id });
+      const unproved = wayBack((await owner.open(query({ client_id: open.client_id }))).text);
       expect(unproved.get("error")).to.equal("invalid_request");
     });
 

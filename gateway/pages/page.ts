@@ -11,8 +11,8 @@ export interface Page {
    * client's site, whose targets are unknown. So the page has no `form-action`.
    */
   leadsOut?: boolean;
-  /** An image from elsewhere. */
-  image?: string | undefined;
+  /** The page shows images of ours. No page loads one from elsewhere. */
+  hasImages?: boolean;
   /** Navigation for a signed-in person. */
   nav?: Html | undefined;
 }
@@ -48,8 +48,8 @@ ${body}
 }
 
 /** Headers of a page; others are set for every answer, see security-headers.ts. */
-export function pageHeaders({ leadsOut, image }: Page): Record<string, string> {
-  const images = ["data:", ...(image === undefined ? [] : [sourceOf(image)])];
+export function pageHeaders({ leadsOut, hasImages }: Page): Record<string, string> {
+  const images = ["data:", ...(hasImages ? ["'self'"] : [])];
   return {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": [
@@ -70,10 +70,4 @@ export function sendPage(response: ServerResponse, status: number, page: Page, l
     "Content-Length": Buffer.byteLength(text),
   });
   response.end(response.req.method === "HEAD" ? undefined : text);
-}
-
-/** CSP names hosts, but no IPv6 address, and schemes. */
-function sourceOf(uri: string): string {
-  const { origin, protocol, hostname } = new URL(uri);
-  return origin === "null" || hostname.startsWith("[") ? protocol : origin;
 }

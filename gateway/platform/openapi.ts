@@ -215,6 +215,7 @@ function headersOf(route: Route): Json {
       ? {
           "X-Browser-Ms-Used": header("Milliseconds a browser was held", "integer"),
           "X-Queued-Ms": header("Milliseconds the request waited for a browser worker", "integer"),
+          "X-Target-Status": header("Status that the page's own site answered", "integer"),
         }
       : {}),
   };

@@ -4,6 +4,10 @@ import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import {
+  RENDER_CACHE_SECONDS,
+  RENDER_CACHE_SECONDS_MAX,
+} from "../../schemas/rendering/render-limits.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
 import { CHUNK } from "../testing/test-printer.ts";
 
@@ -37,6 +41,22 @@ describe("routes of rendering", () => {
     const printed = JSON.parse(answer.text.slice(answer.text.indexOf("\n")));
     expect(printed.viewport).to.deep.equal(json.viewport);
     expect(printed.pdfOptions).to.deep.include(json.pdfOptions);
+  });
+
+  it("renderPdf() says what the page's site answered, and nothing where there is none", async () => {
+    const shown = async (html: string) => (await print(html)).headers.get("x-target-status");
+    expect(await shown("status 404")).to.equal("404");
+    expect(await shown("x")).to.equal(null);
+  });
+
+  it("renderPdf() lets its answer be kept for cacheTTL, or RENDER_CACHE_SECONDS", async () => {
+    const kept = async (query: string) => {
+      await print("x", pdf + query);
+      return gateway.printer.cacheTtlS;
+    };
+    expect(await kept("")).to.equal(RENDER_CACHE_SECONDS);
+    expect(await kept("?cacheTTL=0")).to.equal(0);
+    expect(await kept(`?cacheTTL=${RENDER_CACHE_SECONDS_MAX}`)).to.equal(RENDER_CACHE_SECONDS_MAX);
   });
 
   it("renderPdf() answers under its younger path too", async () => {

@@ -75,24 +75,17 @@ const GET_USAGE = {
 
 interface RenderingParts {
   actors: ActorClient;
+  /** The browser time of each account for a day; 0 is no limit. */
   browserMsPerDay: number;
   now: () => number;
 }
 
-interface Rendered {
-  mediaType: string;
-  browserMs: number;
-  queuedMs: number;
-  bytes: number | null;
-  chunks: AsyncIterable<Uint8Array>;
-}
-
-/** The REST routes that render a page, and the one of the time that this took. */
+/** The REST routes that render pages, and the one that tells an account's browser time. */
 export function renderingRoutes(
   actors: ActorClient,
-  options: Omit<RenderingParts, "actors">,
+  settings: Omit<RenderingParts, "actors">,
 ): Route[] {
-  const parts = { actors, ...options };
+  const parts = { actors, ...settings };
   return [
     defineRoute({ ...RENDER_PDF, handle: renderPdf(parts) }),
     defineRoute({ ...TAKE_SCREENSHOT, handle: takeScreenshot(parts) }),
@@ -101,34 +94,25 @@ export function renderingRoutes(
 }
 
 function renderPdf(parts: RenderingParts) {
-  return async (
-    { caller, body, signal }: Asked<unknown, unknown, PdfRequest>,
-    response: Response,
-  ) => {
+  return async (asked: Asked<unknown, RenderQuery, PdfRequest>, response: Response) => {
+    const { caller, body, signal } = asked;
     const { accountId } = caller;
-    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
-    const { reply, queuedMs, chunks } = await parts.actors.run(render, accountId, "pdf", task, {
-      deadlineMs: TASK_RUN_MS_MAX,
-      signal,
-    });
-    await write({ ...reply, queuedMs, mediaType: "application/pdf", chunks }, response, signal);
+    const task = { ...(await admit(parts, asked)), parameters: body };
+    const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
+    const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
+    await write({ ...reply, ...run, mediaType: "application/pdf" }, response, signal);
   };
 }
 
 function takeScreenshot(parts: RenderingParts) {
-  const { actors } = parts;
-  return async (
-    { caller, body, signal }: Asked<unknown, unknown, ScreenshotRequest>,
-    response: Response,
-  ) => {
+  return async (asked: Asked<unknown, RenderQuery, ScreenshotRequest>, response: Response) => {
+    const { caller, body, signal } = asked;
     const { accountId } = caller;
-    const task = { ...(await admit(parts, accountId, signal)), parameters: body };
-    const { reply, queuedMs, chunks } = await actors.run(render, accountId, "screenshot", task, {
-      deadlineMs: TASK_RUN_MS_MAX,
-      signal,
-    });
+    const task = { ...(await admit(parts, asked)), parameters: body };
+    const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
+    const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
     const mediaType = mediaTypeOf(body.screenshotOptions);
-    await write({ ...reply, queuedMs, mediaType, chunks }, response, signal);
+    await write({ ...reply, ...run, mediaType }, response, signal);
   };
 }
 
@@ -147,19 +131,28 @@ function getUsage({ actors, browserMsPerDay }: RenderingParts) {
   };
 }
 
-/** Returns the beginning of every task. Refuses when the account has no browser time left. */
+/** Returns the fields that every task begins with, once the account has browser time left. */
 async function admit(
   { actors, browserMsPerDay, now }: RenderingParts,
-  accountId: string,
-  signal: AbortSignal,
+  { caller: { accountId }, query, signal }: Asked<unknown, RenderQuery>,
 ) {
   const limit = { limitMs: browserMsPerDay };
   await actors.call(account, accountId, "admitRendering", limit, { signal });
-  return { account: accountId, deadlineAt: now() + TASK_RUN_MS_MAX };
+  const deadlineAt = now() + TASK_RUN_MS_MAX;
+  return { account: accountId, deadlineAt, cacheTtlS: query.cacheTTL };
+}
+
+interface Rendered {
+  mediaType: string;
+  browserMs: number;
+  queuedMs: number;
+  bytes: number | null;
+  status?: number | undefined;
+  chunks: AsyncIterable<Uint8Array>;
 }
 
 async function write(
-  { mediaType, browserMs, queuedMs, bytes, chunks }: Rendered,
+  { mediaType, browserMs, queuedMs, bytes, status, chunks }: Rendered,
   response: Response,
   signal: AbortSignal,
 ) {
@@ -167,6 +160,7 @@ async function write(
     "Content-Type": mediaType,
     "X-Browser-Ms-Used": String(browserMs),
     "X-Queued-Ms": String(queuedMs),
+    ...(status !== undefined && { "X-Target-Status": String(status) }),
   });
   // The first bytes of a large PDF leave before its end is written.
   if (bytes !== null) response.set("Content-Length", String(bytes));

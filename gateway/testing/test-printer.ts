@@ -16,25 +16,37 @@ export interface TestPrinter {
   begun: Promise<void>;
   /** Tasks begun. */
   tasks: number;
+  /** For how long the latest task lets its answer be kept. */
+  cacheTtlS: number | undefined;
 }
 
 /**
  * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after
  * 12 ms of browser time; `blame <pointer>` says that a field is wrong; `break <n>` fails after n chunks, with one to
- * come;
- * `hang` prints nothing until it is taken back; `fault` fails in a way nobody expects; anything else prints itself.
+ * come; `status <n>` says that the site answered so; `hang` prints nothing until it is taken back; `fault` fails in a
+ * way nobody expects; anything else prints itself.
  */
 export function testPrinter(slots = 4): TestPrinter {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-  const printer: TestPrinter = { worker: define(), taken: 0, tasks: 0, cancelled, begun };
+  const printer: TestPrinter = {
+    worker: define(),
+    taken: 0,
+    tasks: 0,
+    cacheTtlS: undefined,
+    cancelled,
+    begun,
+  };
   return printer;
 
   function define() {
     return defineWorker(render, {
       slots: { interactive: slots },
       handlers: {
-        pdf: ({ parameters }, { signal }) => print(parameters, signal),
+        pdf({ parameters, cacheTtlS }, { signal }) {
+          printer.cacheTtlS = cacheTtlS;
+          return print(parameters, signal);
+        },
         async screenshot({ parameters }, { signal }) {
           const { reply, chunks } = await print(parameters, signal);
           if (reply.bytes === null) throw new Error("a picture knows its length");
@@ -73,8 +85,10 @@ export function testPrinter(slots = 4): TestPrinter {
       const bytes = (count + Number(breaks)) * CHUNK.length;
       return { reply: { browserMs: 34, bytes, pages: 1 }, chunks: repeat(count, breaks) };
     }
+    const status = word === "status" ? { status: count } : {};
     const bytes = Buffer.from(`%PDF-1.7\n${JSON.stringify(parameters)}`);
-    return { reply: { browserMs: 34, bytes: bytes.length, pages: 1 }, chunks: one(bytes) };
+    const reply = { browserMs: 34, bytes: bytes.length, pages: 1, ...status };
+    return { reply, chunks: one(bytes) };
   }
 
   async function* repeat(count: number, breaks: boolean) {

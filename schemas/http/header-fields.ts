@@ -37,7 +37,9 @@ export const ExtraHeaders = z
   .refine((headers) => Object.keys(headers).length <= HEADERS_MAX, {
     error: `Expected at most ${HEADERS_MAX} fields`,
   })
-  .describe("Header fields added to every request of the page, whichever host it goes to")
+  .describe(
+    "Header fields added to every request of the page, whichever host it goes to. User-Agent names the browser; Accept, Origin and Sec-Fetch-* are the browser's own where it writes them",
+  )
   .meta({ secret: true });
 
 /** The value of a field, with a limit of characters. */

@@ -43,3 +43,9 @@ export const AUDIT_KEPT_MS = 90 * 86_400_000;
 export const DNS_POLL_SECONDS = 60;
 export const DNS_WINDOW_SECONDS = 172_800;
 export const DNS_ANSWER_CHARS_MAX = 500;
+/** Bytes of a logo. It is shown 52 pixels wide, and with its base64 it fits into an actor's state several times. */
+export const LOGO_BYTES_MAX = 131_072;
+/** Time of one fetch of a logo, with its redirects. */
+export const LOGO_FETCH_MS = 10_000;
+/** Pauses before further tries: a server that is down at registration is mostly up a day later. */
+export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;

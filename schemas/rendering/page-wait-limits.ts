@@ -27,3 +27,5 @@ export const DRAWING_SAMPLE_MS = 100;
 export const DRAWING_PIXELS_MAX = 4_000_000;
 /** Smaller SVG images are icons, which most pages have and few pages move. */
 export const DRAWING_SVG_PIXELS_MIN = 10_000;
+/** How far a page is scrolled, in CSS pixels: some ninety sheets of paper, or the tallest picture. */
+export const SCROLL_PX_MAX = 100_000;

@@ -9,7 +9,11 @@ const taskFields = {
   account: z.string().min(1),
   /** Milliseconds since 1970. */
   deadlineAt: z.int(),
+  /** How long the same request gets the same answer. Absent: it is made anew. */
+  cacheTtlS: z.number().min(0).optional(),
 };
+/** The status that the page's site answered; absent for a submitted document. */
+const TargetStatus = z.int().min(100).max(599).optional();
 /** Wall-clock milliseconds a browser was held, up to now. */
 const BrowserMs = z.int().min(0);
 
@@ -28,13 +32,14 @@ export const render = defineTasks({
         /** Both are unknown for a PDF whose first bytes leave while it is still being written. */
         bytes: z.int().min(0).nullable(),
         pages: z.int().min(0).nullable(),
+        status: TargetStatus,
       }),
     },
     /** Captures a page. The picture's bytes, or their text in base64, follow the reply. */
     screenshot: {
       lane: "interactive",
       input: z.object({ ...taskFields, parameters: ScreenshotRequest }),
-      reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0) }),
+      reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0), status: TargetStatus }),
     },
   },
 });

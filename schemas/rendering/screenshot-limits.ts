@@ -15,3 +15,11 @@ export const CLIP_SCALE_MIN = 0.1;
 export const CLIP_SCALE_MAX = 10;
 /** Where an area of a page may begin: Chromium lays nothing out beyond 2^25 pixels. */
 export const CLIP_PX_MAX = 33_554_432;
+/** Height of a png of a full page that is joined from pieces: many programs show no taller picture. */
+export const TALL_PICTURE_PX_MAX = 65_535;
+/** Its device pixels: six pictures of the browser, 51,840 rows of the default window. */
+export const TALL_PICTURE_PIXELS_MAX = 6 * SCREENSHOT_PIXELS_MAX;
+/** Rows of a piece are a multiple of this, so that they are whole device pixels at a density of two decimals. */
+export const TILE_ROWS_UNIT = 100;
+/** Device pixels of a piece: 16 MB while it is joined. */
+export const TILE_PIXELS_MAX = 4_000_000;

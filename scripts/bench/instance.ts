@@ -83,7 +83,7 @@ export class Instance implements AsyncDisposable {
   printer(): (html: string) => Promise<ArrayBuffer> {
     const request = this.requester();
     return async (html) => {
-      const response = await request("POST", "browser-rendering/pdf", { html });
+      const response = await request("POST", "browser-rendering/pdf?cacheTTL=0", { html });
       return await response.arrayBuffer();
     };
   }

@@ -66,9 +66,18 @@ import {
   WAIT_TIMEOUT_MS_MAX,
 } from "../../schemas/limits.ts";
 import {
+  RENDER_CACHE_BYTES_MAX,
+  RENDER_CACHE_SECONDS,
+  RENDER_CACHE_SECONDS_MAX,
+  RENDERER_MEMORY_BYTES_MAX,
+  RENDERER_TRIES_MAX,
+} from "../../schemas/rendering/render-limits.ts";
+import {
   SCREENSHOT_BYTES_MAX,
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
+  TALL_PICTURE_PIXELS_MAX,
+  TALL_PICTURE_PX_MAX,
 } from "../../schemas/rendering/screenshot-limits.ts";
 import { BROWSER_TIME_CHECK_MS, PAGES_PER_COMPUTING_PAGE } from "../../schemas/turn-limits.ts";
 import { bytes, count, type LimitRow, time } from "./figures.ts";
@@ -141,9 +150,19 @@ export const RENDERING: readonly LimitRow[] = [
   ],
   ["body of a request for a PDF or a picture", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
   [
-    "a picture",
-    `${count(SCREENSHOT_SIDE_PX_MAX)} device pixels a side, ${count(SCREENSHOT_PIXELS_MAX)} in all, ${bytes(SCREENSHOT_BYTES_MAX)}`,
+    "a picture; a png of a full page",
+    `${count(SCREENSHOT_SIDE_PX_MAX)} device pixels a side, ${count(SCREENSHOT_PIXELS_MAX)} in all, ${bytes(SCREENSHOT_BYTES_MAX)}; ${count(TALL_PICTURE_PX_MAX)} down, ${count(TALL_PICTURE_PIXELS_MAX)} in all`,
     "400 if the request says so, else 422",
+  ],
+  [
+    "an answer that is kept for the same request; how long",
+    `${bytes(RENDER_CACHE_BYTES_MAX)}; ${time(RENDER_CACHE_SECONDS * 1_000)}, or \`cacheTTL\`, up to ${time(RENDER_CACHE_SECONDS_MAX * 1_000)}`,
+    "it is rendered anew",
+  ],
+  [
+    "memory of the renderer of one page; tries of a page that crashes it",
+    `${bytes(RENDERER_MEMORY_BYTES_MAX)}; ${count(RENDERER_TRIES_MAX)}`,
+    "422, without another try",
   ],
   ["a PDF", `${bytes(PDF_BYTES_MAX)}`, "422"],
   [

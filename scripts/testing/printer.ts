@@ -12,6 +12,7 @@ import {
   type BrowserPoolOptions,
 } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { type PrintedPdf, printPdf } from "../../actors/rendering/workers/render/print-pdf.ts";
+import { RenderCache } from "../../actors/rendering/workers/render/render-cache.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { findChromium } from "../tools.ts";
@@ -21,6 +22,12 @@ const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0
 const DEADLINE_MS = 50_000;
 /** A browser that is well may be slow to answer on a busy machine, and a task of a test has no second try. */
 const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
+
+/** A cache whose bus is away. */
+export const lostCache = new RenderCache({
+  store: { get: async () => undefined, put: async () => false },
+  clock: systemClock,
+});
 
 export const openEgress = () => EgressProxy.open({ guard });
 

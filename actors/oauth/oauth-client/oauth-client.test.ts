@@ -230,6 +230,27 @@ describe("oauth-client", () => {
     expect(client.changed).to.equal(false);
   });
 
+  it("hands its logo on when it is named, also once more, and when it or the client is gone", () => {
+    const [first, second] = ["https://a.example/1.png", "https://a.example/2.png"];
+    const client = DrivenClient.made({ logoUri: first });
+    const handed = (act: () => unknown) => {
+      client.sent = [];
+      act();
+      const to = client.sent.filter(({ kind }) => kind === "client-logo");
+      return to.map(({ message, input }) => [message, (input as { uri: string | null }).uri]);
+    };
+    const update = (logoUri?: string | null) =>
+      handed(() => client.update(logoUri === undefined ? { clientName: "Other" } : { logoUri }));
+    const made = client.sent.filter(({ kind }) => kind === "client-logo");
+    expect(made).to.have.length(1);
+    expect(update(first)).to.deep.equal([["follow", first]]);
+    expect(update()).to.deep.equal([]);
+    expect(update(second)).to.deep.equal([["follow", second]]);
+    expect(update(null)).to.deep.equal([["follow", null]]);
+    const removed = handed(() => client.run("remove", { accountId: ACCOUNT, by }));
+    expect(removed).to.deep.equal([["follow", null]]);
+  });
+
   it("listChanges() says who changed what and when, without a secret", () => {
     const client = DrivenClient.made();
     client.now += 5;

@@ -1,8 +1,9 @@
 /** Keeps an OAuth client: what it is registered with, who may use it, its secrets, and whether its domain vouches. */
 import assert from "node:assert/strict";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { envelope } from "../../../schemas/contract.ts";
+import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
 import { hostOf } from "../../../schemas/oauth/client-uris.ts";
 import { dnsCheck } from "../../../schemas/oauth/dns-check.ts";
 import { AUDIT_KEPT_MS, SECRET_USED_EVERY_MS } from "../../../schemas/oauth/limits.ts";
@@ -71,7 +72,10 @@ export const oauthClientActor = defineActor(oauthClient, {
         ...next,
         reply: entryOf(next.state),
         ...(started && { remind: { checkDomain: started.checkAt } }),
-        send: [envelope(oauthClientList, accountId, "created", { clientId: key })],
+        send: [
+          envelope(oauthClientList, accountId, "created", { clientId: key }),
+          ...followLogo(key, settings.logoUri),
+        ],
       };
     },
 
@@ -82,13 +86,15 @@ export const oauthClientActor = defineActor(oauthClient, {
     update(state, asked, { key, now }) {
       const client = ownedBy(state, asked.accountId, key);
       const { state: next, logs, checkAt } = update(client, asked, now);
-      if (next === client) return { state, reply: entryOf(client) };
+      const send = followLogo(key, asked.patch.logoUri);
+      if (next === client) return { state, reply: entryOf(client), send };
       // The result of the lookup may add another entry.
       const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
         reply: entryOf(next),
         ...(checkAt !== undefined && { remind: { checkDomain: checkAt } }),
+        send,
         live,
       };
     },
@@ -119,7 +125,10 @@ export const oauthClientActor = defineActor(oauthClient, {
         rows,
         reply: {},
         remind: { checkDomain: null, forget: now + AUDIT_KEPT_MS },
-        send: [envelope(oauthClientList, accountId, "removed", { clientId: key })],
+        send: [
+          envelope(oauthClientList, accountId, "removed", { clientId: key }),
+          ...followLogo(key, null),
+        ],
         live: removed,
       };
     },
@@ -182,6 +191,11 @@ function domainTransition(state: LiveClient, step: DomainStep, now: number) {
     remind: { checkDomain: checkAt },
     ...(logs.length > 0 && { live }),
   };
+}
+
+/** A logo that is named is fetched, also where its address is the same. Null: there is none any more. */
+function followLogo(key: string, uri: string | null | undefined): Envelope[] {
+  return uri === undefined ? [] : [envelope(clientLogo, key, "follow", { uri })];
 }
 
 /** Another account's client is as unknown as one that does not exist. */

@@ -44,5 +44,5 @@ function said(changes: Partial<LiveClient>): string {
     updatedAt: 0,
     ...changes,
   };
-  return clientHeading(client, undefined).toString();
+  return clientHeading(client, {}).toString();
 }

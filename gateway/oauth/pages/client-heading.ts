@@ -4,17 +4,20 @@ import { type Html, html } from "../../pages/html.ts";
 import { COMMAND_LINE_CLIENT } from "../clients/command-line-client.ts";
 import type { LiveClient } from "../clients/live-client.ts";
 
-/** `owner` names the account of a private client. */
-export function clientHeading(client: LiveClient, owner: string | undefined): Html {
-  const { clientName, logoUri } = client;
+/** `owner` names the account of a private client, `logo` is the address of our copy. */
+export function clientHeading(
+  client: LiveClient,
+  { owner, logo }: { owner?: string | undefined; logo?: string | undefined },
+): Html {
+  const { clientName } = client;
   // The style sheet shows the letter in place of a logo that does not load: browsers draw `::after` of a broken image
   // only.
   const letter = [...clientName][0]?.toUpperCase();
   return html`<div class="client">
 ${
-  logoUri === undefined
+  logo === undefined
     ? html`<span class="letter" aria-hidden="true">${letter}</span>`
-    : html`<img src="${logoUri}" alt="" data-letter="${letter}" width="52" height="52" referrerpolicy="no-referrer">`
+    : html`<img src="${logo}" alt="" data-letter="${letter}" width="52" height="52">`
 }
 <h1>Authorize ${clientName}</h1>
 </div>

@@ -17,6 +17,7 @@ import { findClient } from "../clients/find-client.ts";
 import { type LiveClient, scopesOf } from "../clients/live-client.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
 import { clientHeading } from "./client-heading.ts";
+import { logoPath } from "./client-logo.ts";
 import { type AccountChoice, type Choices, choicesOf } from "./consent-choices.ts";
 
 interface ConsentRequest {
@@ -173,11 +174,12 @@ async function showChoices(
     client.visibility === "private"
       ? (await actors.call(account, client.accountId, "get", {})).name
       : undefined;
+  const logo = await logoPath(actors, clientId, client);
   visit.show(refused?.status ?? 200, {
     title: `Authorize ${client.clientName}`,
     leadsOut: true,
-    image: client.logoUri,
-    body: html`${clientHeading(client, owner)}
+    hasImages: logo !== undefined,
+    body: html`${clientHeading(client, { owner, logo: logo && link(logo) })}
 <p>It asks for access as <strong>${person.email}</strong>.</p>
 ${refusalNote(refused)}
 <form method="post" action="${link("/oauth2/consent")}">

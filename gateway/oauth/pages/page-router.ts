@@ -13,14 +13,16 @@ import { setRetryAfter } from "../../http/retry-after.ts";
 import { html } from "../../pages/html.ts";
 import { sendPage } from "../../pages/page.ts";
 import { STYLE, STYLE_PATH } from "../../pages/style.ts";
+import { logoRouter } from "./client-logo.ts";
 import { consentPages } from "./consent-page.ts";
 
-/** Serves the pages for people, and their style sheet. */
+/** Serves the pages for people, with their style sheet and pictures. */
 export function pageRouter(parts: PageParts): Router {
   const router = Router({ caseSensitive: true });
   router.get(STYLE_PATH, (_request, response) => {
     response.set("Cache-Control", "public, max-age=31536000, immutable").type("css").send(STYLE);
   });
+  router.use(logoRouter(parts.actors));
   const failed = pageError(parts);
   const handlerOf = (handle: NonNullable<FormPage["get"]>): RequestHandler => {
     return async (request, response) => handle(await Visit.begin(request, response, parts));

@@ -56,17 +56,18 @@ function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC
 
 /**
  * RFC 9700 section 4.11.2: a link with an invalid request would redirect its visitor to a site of the linker's choice.
- * Every visitor sees a page instead of a redirect unless they have signed in. Silent authentication is the exception.
+ * So an invalid request is answered with a page, whether or not a session exists: a redirect for sessions alone would
+ * tell that site who is signed in. Exceptions are silent authentication, and requests that continue after our pages.
  */
 function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
-  const { session, params } = context.oidc;
+  const { route, session, params } = context.oidc;
   const target = URL.parse(context.response.get("location"));
   // Errors of the implicit flow are in the fragment.
   const parts = [target?.search, target?.hash.slice(1)].map((text) => new URLSearchParams(text));
   const said = parts.find((part) => part.has("error"));
   const error = said?.get("error");
-  if (!target || !error) return;
-  if (session?.accountId !== undefined || params?.prompt === "none") return;
+  if (!target || !error || params?.prompt === "none") return;
+  if (route === "resume" && session?.accountId !== undefined) return;
   const error_description = said?.get("error_description") ?? undefined;
   context.remove("Location");
   context.status = STATUSES[error] ?? 400;

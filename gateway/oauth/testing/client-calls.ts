@@ -109,3 +109,11 @@ export async function makePublic(
   });
   return client;
 }
+
+/** What the link on an error page would tell the client. */
+export function wayBack(page: string): URLSearchParams {
+  const [, href = ""] = /<a href="([^"]*)">Go back to <strong>/.exec(page) ?? [];
+  const { search, hash } = new URL(href.replaceAll("&amp;", "&"));
+  // Errors of the implicit flow are in the fragment.
+  return new URLSearchParams(search || hash.slice(1));
+}

@@ -11,6 +11,7 @@ import { loginGuardActor } from "../../../actors/account/login-guard/login-guard
 import { requestLimitActor } from "../../../actors/account/request-limit/request-limit.ts";
 import { sessionActor } from "../../../actors/account/session/session.ts";
 import { userActor } from "../../../actors/account/user/user.ts";
+import { clientLogoActor } from "../../../actors/oauth/client-logo/client-logo.ts";
 import { grantListActor } from "../../../actors/oauth/grant-list/grant-list.ts";
 import { interactionActor } from "../../../actors/oauth/interaction/interaction.ts";
 import { oauthClientActor } from "../../../actors/oauth/oauth-client/oauth-client.ts";
@@ -31,6 +32,7 @@ import { testConfig } from "../../testing/test-gateway.ts";
 export const OAUTH_ACTORS = [
   accountActor,
   apiTokenActor,
+  clientLogoActor,
   grantListActor,
   installationActor,
   interactionActor,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../../limits.ts";
-import { RenderQuery } from "../../rendering/http/rendering.ts";
+import { CrawlCallQuery } from "../../rendering/http/rendering.ts";
 import { Id } from "../../values.ts";
 import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
 import { CRAWL_PAGES_MAX } from "../limits.ts";
@@ -14,7 +14,7 @@ export const CrawlPath = AccountPath.extend({
   job_id: z.string().describe("The id from the response that started the crawl"),
 });
 
-export const CrawlQuery = RenderQuery.pick({ cacheTTL: true }).extend({
+export const CrawlQuery = CrawlCallQuery.pick({ cacheTTL: true }).extend({
   cursor: Cursor,
   limit: z.coerce
     .number()

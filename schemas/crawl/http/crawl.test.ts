@@ -156,6 +156,16 @@ const SAMPLES: Sample[] = [
       json({ custom_ai: [{ model: "openai/b" }] }),
     ],
   ],
+  [
+    "setExtraHTTPHeaders/Referer",
+    [{ render: false, setExtraHTTPHeaders: { Referer: "https://x" } }],
+    [{ setExtraHTTPHeaders: { Referer: "https://x" } }],
+  ],
+  [
+    "setExtraHTTPHeaders/user-agent",
+    [{ setExtraHTTPHeaders: { "x-agent": "x" } }],
+    [{ setExtraHTTPHeaders: { "user-agent": "x" } }],
+  ],
   ["userAgent", [], [{ userAgent: "Mozilla/5.0" }, { userAgent: "" }, { userAgent: null }]],
   ["goToOptions", [{ goToOptions: {} }], [{ goToOptions: {}, gotoOptions: {} }]],
   ["viewport/width", [], [{ viewport: { width: 0, height: 1 } }]],

@@ -4,7 +4,12 @@ import { fieldValue } from "../../http/header-fields.ts";
 import { wholeJsonSchema } from "../../http/json-schema.ts";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { HEADER_VALUE_CHARS_MAX } from "../../limits.ts";
-import { HttpUrl, pageParameterFields } from "../../rendering/http/page-parameters.ts";
+import {
+  HttpUrl,
+  pageParameterFields,
+  unsentFields,
+  userAgentField,
+} from "../../rendering/http/page-parameters.ts";
 import { encodeKey } from "../../subjects.ts";
 import { AiModel } from "../ai-providers.ts";
 import { ContentUse, CrawlPurpose } from "../content-signal.ts";
@@ -233,6 +238,15 @@ function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof field
     issues.push({ code: "custom", path: [field], message, input: value });
   if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {
     fault("goToOptions", "Expected at most one of gotoOptions and goToOptions");
+  }
+  const [named] = userAgentField(value) ?? [];
+  for (const [name, message] of [
+    ...(named === undefined
+      ? []
+      : [[named, "The crawler's name is fixed, expected no field for it"]]),
+    ...(value.render ? unsentFields(value) : []),
+  ] as [string, string][]) {
+    issues.push({ code: "custom", path: ["setExtraHTTPHeaders", name], message, input: value });
   }
   const asJson = value.formats.includes("json");
   if (asJson && value.jsonOptions === undefined) {

@@ -19,6 +19,7 @@ import {
   WAIT_TIMEOUT_MS,
   WAIT_TIMEOUT_MS_MAX,
 } from "../../limits.ts";
+import { FAILING_STATUSES_MAX } from "../render-limits.ts";
 import { Cookies } from "./cookies.ts";
 import { compilePattern } from "./request-pattern.ts";
 
@@ -237,8 +238,32 @@ export const pageParameterFields = {
   ),
 };
 
+/** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
+export const documentFields = {
+  scrollPage: z
+    .boolean()
+    .optional()
+    .meta({ default: false })
+    .describe("Scroll to the page's end and back first, so that what loads on sight is there"),
+  failOnStatus: z
+    .array(
+      z.union([z.int().min(400).max(599), z.enum(["4xx", "5xx"])], {
+        error: 'Expected a status from 400 to 599, "4xx" or "5xx"',
+      }),
+    )
+    .min(1)
+    .max(FAILING_STATUSES_MAX)
+    .optional()
+    .describe(
+      "Statuses of the page itself that are refused; others are shown as the site has them",
+    ),
+};
+export type FailOnStatus = z.output<typeof documentFields.failOnStatus>;
+
 interface PageSource {
   url?: string | undefined;
+  userAgent?: string | undefined;
+  setExtraHTTPHeaders?: Record<string, string> | undefined;
   html?: string | undefined;
   cookies?: { url?: string | undefined; domain?: string | undefined }[] | undefined;
   gotoOptions?: z.output<typeof GotoOptions> | undefined;
@@ -258,6 +283,15 @@ export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): v
   if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {
     fault(["goToOptions"], "Expected at most one of gotoOptions and goToOptions");
   }
+  for (const [name, message] of unsentFields(value)) fault(["setExtraHTTPHeaders", name], message);
+  const named = userAgentField(value);
+  if (named !== undefined) {
+    const at = ["setExtraHTTPHeaders", named[0]];
+    if (value.userAgent !== undefined) fault(at, "Expected no such field beside userAgent");
+    else if (named[1].length === 0 || named[1].length > USER_AGENT_CHARS_MAX) {
+      fault(at, `Expected 1 to ${USER_AGENT_CHARS_MAX} characters`);
+    }
+  }
   value.cookies?.forEach((cookie, index) => {
     if (cookie.url === undefined && cookie.domain === undefined && value.url === undefined) {
       fault(["cookies", index, "domain"], "Expected domain or url, since the page has no url");
@@ -268,7 +302,33 @@ export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): v
 /** The same parameters with one spelling of each; what comes out is valid input again. */
 export function normalizePage<P extends PageSource>({ goToOptions, ...parameters }: P) {
   const gotoOptions = parameters.gotoOptions ?? goToOptions;
-  return gotoOptions === undefined ? parameters : { ...parameters, gotoOptions };
+  const spelled = gotoOptions === undefined ? parameters : { ...parameters, gotoOptions };
+  const named = userAgentField(parameters);
+  if (named === undefined) return spelled;
+  // Browsers have a field of their own, which scripts see too and which wins over an added one.
+  const [name, userAgent] = named;
+  const { [name]: _, ...setExtraHTTPHeaders } = parameters.setExtraHTTPHeaders ?? {};
+  return { ...spelled, userAgent, setExtraHTTPHeaders };
+}
+
+/** Fields with which a browser makes no request at all. */
+const UNSENT: Record<string, string> = {
+  referer: "Expected no such field: gotoOptions.referer is the place for it",
+  cookie2: "Expected a field that browsers send",
+  "set-cookie": "Expected no such field: cookies is the place for it",
+};
+
+/** The added fields that a browser does not send, as they are spelled, and what is expected instead. */
+export function unsentFields({ setExtraHTTPHeaders = {} }: PageSource): [string, string][] {
+  return Object.keys(setExtraHTTPHeaders).flatMap((name): [string, string][] => {
+    const message = UNSENT[name.toLowerCase()];
+    return message === undefined ? [] : [[name, message]];
+  });
+}
+
+/** The added field that names the browser, as it is spelled, and its value. */
+export function userAgentField({ setExtraHTTPHeaders = {} }: PageSource) {
+  return Object.entries(setExtraHTTPHeaders).find(([name]) => name.toLowerCase() === "user-agent");
 }
 
 function isHttpUrl(text: string): boolean {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
 import * as limits from "../../limits.ts";
+import { FAILING_STATUSES_MAX } from "../render-limits.ts";
 import { PdfRequest } from "./pdf.ts";
 
 type Sample = [name: string, good: object[], bad: object[], path?: string];
@@ -254,6 +255,39 @@ const SAMPLES: Sample[] = [
     })),
   ],
   [
+    "setExtraHTTPHeaders/User-Agent",
+    [
+      { setExtraHTTPHeaders: { "User-Agent": text(1_024) } },
+      { userAgent: "x", setExtraHTTPHeaders: { a: "b" } },
+    ],
+    [
+      { setExtraHTTPHeaders: { "User-Agent": text(1_025) } },
+      { setExtraHTTPHeaders: { "User-Agent": "" } },
+      { userAgent: "x", setExtraHTTPHeaders: { "User-Agent": "x" } },
+    ],
+  ],
+  [
+    "setExtraHTTPHeaders/Referer",
+    [{ setExtraHTTPHeaders: { Cookie: "a=b", Origin: "https://x" } }],
+    [{ setExtraHTTPHeaders: { Referer: "https://x" } }],
+  ],
+  [
+    "setExtraHTTPHeaders/set-cookie",
+    [{ cookies: [{ name: "a", value: "b", url: "http://x" }] }],
+    [{ setExtraHTTPHeaders: { "set-cookie": "a=b" } }],
+  ],
+  [
+    "failOnStatus",
+    [{ failOnStatus: [400, 599, "4xx", "5xx"] }, { failOnStatus: many(FAILING_STATUSES_MAX, 404) }],
+    [{ failOnStatus: [] }, { failOnStatus: many(FAILING_STATUSES_MAX + 1, 404) }],
+  ],
+  [
+    "failOnStatus/0",
+    [{ failOnStatus: [404] }],
+    [399, 600, 404.5, "404", "3xx"].map((status) => ({ failOnStatus: [status] })),
+  ],
+  ["scrollPage", [{ scrollPage: true }], [{ scrollPage: 1 }]],
+  [
     "userAgent",
     [{ userAgent: text(1_024) }],
     [{ userAgent: "" }, { userAgent: text(1_025) }, { userAgent: "a\nb" }],
@@ -424,6 +458,17 @@ describe("PdfRequest", () => {
       pdfOptions: { timeout: 30_000 },
     });
     expect(PdfRequest.parse(JSON.parse(JSON.stringify(request)))).to.deep.equal(request);
+  });
+
+  it("parse() takes the browser's name from an added field, however it is spelled", () => {
+    const setExtraHTTPHeaders = { "USER-agent": "Named/1", a: "b" };
+    const request = PdfRequest.parse({ html: "x", setExtraHTTPHeaders });
+    expect(request).to.deep.equal({
+      html: "x",
+      userAgent: "Named/1",
+      setExtraHTTPHeaders: { a: "b" },
+    });
+    expect(PdfRequest.parse(request)).to.deep.equal(request);
   });
 
   it("toJSONSchema() describes what a client may send", () => {

@@ -9,7 +9,12 @@ import {
   PRINT_TIMEOUT_MS_MAX,
   TEMPLATE_CHARS_MAX,
 } from "../../limits.ts";
-import { normalizePage, pageParameterFields, pageRules } from "./page-parameters.ts";
+import {
+  documentFields,
+  normalizePage,
+  pageParameterFields,
+  pageRules,
+} from "./page-parameters.ts";
 import { contentAreaOf, Format, Length } from "./paper.ts";
 
 const PageRanges = z
@@ -87,6 +92,7 @@ export type PdfOptions = z.output<typeof PdfOptions>;
 export const PdfRequest = z
   .strictObject({
     ...pageParameterFields,
+    ...documentFields,
     pdfOptions: PdfOptions.optional().describe("How the page is printed"),
   })
   .check(pageRules)

@@ -1,11 +1,22 @@
 /** Query parameters of every rendering call. */
 import { z } from "zod";
+import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../render-limits.ts";
+
+const CacheTtl = z.coerce.number().pipe(z.number().min(0).max(RENDER_CACHE_SECONDS_MAX));
+const browser = z.literal("chromium").optional().describe("The engine; there is one");
 
 export const RenderQuery = z.strictObject({
-  cacheTTL: z.coerce
-    .number()
-    .pipe(z.number().min(0).max(86_400))
-    .optional()
-    .describe("Accepted, without effect: every call renders anew"),
-  browser: z.literal("chromium").optional().describe("The engine; there is one"),
+  cacheTTL: CacheTtl.default(RENDER_CACHE_SECONDS).describe(
+    "Seconds for which the same request gets the same answer, without browser time; 0: it is rendered anew",
+  ),
+  browser,
+});
+export type RenderQuery = z.output<typeof RenderQuery>;
+
+/** Query parameters of calls about crawls, whose pages have a cache of their own. */
+export const CrawlCallQuery = z.strictObject({
+  cacheTTL: CacheTtl.optional().describe(
+    "Accepted, without effect: every call answers anew, and maxAge says how old pages may be",
+  ),
+  browser,
 });

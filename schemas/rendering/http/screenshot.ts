@@ -8,8 +8,16 @@ import {
   CLIP_SCALE_MIN,
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
+  TALL_PICTURE_PIXELS_MAX,
+  TALL_PICTURE_PX_MAX,
+  TILE_ROWS_UNIT,
 } from "../screenshot-limits.ts";
-import { normalizePage, pageParameterFields, pageRules } from "./page-parameters.ts";
+import {
+  documentFields,
+  normalizePage,
+  pageParameterFields,
+  pageRules,
+} from "./page-parameters.ts";
 
 const PICTURE_TYPES = ["png", "jpeg", "webp"] as const;
 
@@ -66,15 +74,13 @@ export type ScreenshotOptions = z.output<typeof ScreenshotOptions>;
 export const ScreenshotRequest = z
   .strictObject({
     ...pageParameterFields,
+    ...documentFields,
     selector: z
       .string()
       .min(1)
       .max(SELECTOR_CHARS_MAX)
       .optional()
       .describe("CSS selector of the one element to capture, once the page is ready"),
-    scrollPage: flag(false).describe(
-      "Scroll to the page's end and back first, so that what loads on sight is there",
-    ),
     screenshotOptions: ScreenshotOptions.prefault({}).describe("Which part, as which picture"),
   })
   .check(pageRules)
@@ -105,6 +111,22 @@ export function isPictureSize(area: { width: number; height: number }, density: 
   const [width, height] = [area.width * density, area.height * density];
   return (
     Math.max(width, height) <= SCREENSHOT_SIDE_PX_MAX && width * height <= SCREENSHOT_PIXELS_MAX
+  );
+}
+
+/** Whether a picture that is too large for the browser may be joined from pieces. */
+export function isTallPicture(
+  area: { width: number; height: number },
+  density: number,
+  { fullPage, type, captureBeyondViewport }: ScreenshotOptions,
+): boolean {
+  if (!fullPage || type !== "png" || captureBeyondViewport === false) return false;
+  const [width, height] = [area.width * density, area.height * density];
+  return (
+    Number.isInteger(density * TILE_ROWS_UNIT) &&
+    width <= SCREENSHOT_SIDE_PX_MAX &&
+    height <= TALL_PICTURE_PX_MAX &&
+    width * height <= TALL_PICTURE_PIXELS_MAX
   );
 }
 

@@ -172,7 +172,7 @@ describe("BrowserPageLoader", function () {
             document.body.append(Object.assign(document.createElement("b"), { id: "done", textContent: data + "|" + navigator.userAgent }));
           };`),
       );
-      const headers = { "User-Agent": "Someone/1", "X-Own": "1" };
+      const headers = { "X-Own": "1" };
       const waitForSelector = { selector: "#done" };
       const loader = open({ setExtraHTTPHeaders: headers, waitForSelector });
       expect(pageOf(await load(loader, url)).html).to.contain(`${name}|${name}`);

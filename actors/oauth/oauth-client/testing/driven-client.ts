@@ -77,7 +77,7 @@ export class DrivenClient {
     this.changed = handled.changed;
     this.forgotten = handled.forgotten;
     // What was only looked at leaves what was said before.
-    if (handled.changed) {
+    if (handled.changed || handled.send.length > 0) {
       this.live = handled.live;
       this.sent = handled.send;
     }

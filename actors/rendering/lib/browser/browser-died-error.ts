@@ -12,3 +12,6 @@ export class BrowserDiedError extends Error {
 
 /** It did not even start: the page is not at fault. */
 export class BrowserNotStartedError extends BrowserDiedError {}
+
+/** The renderer of the page crashed, while its browser and all other pages went on. */
+export class RendererCrashedError extends BrowserDiedError {}

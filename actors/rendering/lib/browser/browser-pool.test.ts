@@ -8,7 +8,7 @@ import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
-import { BrowserDiedError } from "./browser-died-error.ts";
+import { BrowserDiedError, RendererCrashedError } from "./browser-died-error.ts";
 import type { BrowserPool } from "./browser-pool.ts";
 
 const { signal } = new AbortController();
@@ -111,6 +111,31 @@ describe("BrowserPool", function () {
     delete process.env.TRUNKLINE_SECRET_OF_TEST;
   });
 
+  it("newContext() starts a browser anew where the last was ended for want of work", async () => {
+    await using pool = openPool({ limits: { idleMs: 300 } });
+    expect(pool.pids).to.deep.equal([]);
+    // What is in use is not idle, however long.
+    const long = print(pool, { html: "<title>long</title>", waitForTimeout: 900 });
+    await until(() => pool.contextsInUse === 1);
+    const first = pidOf(pool);
+    expect((await long).title).to.equal("long");
+    await until(() => pool.pids.length === 0 && !isAlive(first));
+    expect((await print(pool, A_PAGE)).title).to.equal("a page");
+    expect(pidOf(pool)).to.not.equal(first);
+    await until(() => pool.pids.length === 0);
+  });
+
+  it("newContext() keeps the browser where idleMs is 0", async () => {
+    let skippedMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skippedMs };
+    await using pool = openPool({ clock, limits: { idleMs: 0 } });
+    await pool.start();
+    skippedMs = 86_400_000;
+    const pids = pool.pids;
+    expect((await print(pool, A_PAGE)).title).to.equal("a page");
+    expect(pool.pids).to.include.members(pids);
+  });
+
   it("newContext() replaces the browser by count, the old one finishing its tasks", async () => {
     await using pool = openPool({ limits: { contextsWarm: 1, contextsMax: 3 } });
     await pool.start();
@@ -204,7 +229,7 @@ describe("BrowserPool", function () {
     const lost = new Promise((resolve) => context.lost.addEventListener("abort", resolve));
     const crashing = outcomeOf(context.session.send("Page.crash"));
     await lost;
-    expect(context.lost.reason).to.include({ code: "browser_crashed" });
+    expect(context.lost.reason).to.be.instanceOf(RendererCrashedError);
     context.release();
     await crashing;
     expect((await other).title).to.equal("other");

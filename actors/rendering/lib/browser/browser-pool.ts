@@ -28,6 +28,8 @@ export class BrowserPool implements AsyncDisposable {
   #present: Browser | undefined;
   #replacing = false;
   #failures = 0;
+  /** Tasks that are being given a context, which keep the browser from being ended as idle. */
+  #taking = 0;
 
   constructor(options: BrowserPoolOptions) {
     this.#clock = options.clock;
@@ -56,7 +58,10 @@ export class BrowserPool implements AsyncDisposable {
    * Rejects with a `BrowserDiedError` when the browser cannot start or dies meanwhile; another try may succeed.
    */
   async newContext(signal: AbortSignal): Promise<RenderContext> {
-    const made = this.#newContext();
+    this.#taking += 1;
+    const made = this.#newContext().finally(() => {
+      this.#taking -= 1;
+    });
     try {
       return await abortable(made, signal);
     } catch (error) {
@@ -123,6 +128,7 @@ export class BrowserPool implements AsyncDisposable {
     this.#failures = 0;
     this.#browsers.add(browser);
     browser.died.addEventListener("abort", () => this.#onDeath(browser), { once: true });
+    if (this.#limits.idleMs > 0) this.#run(this.#endIdle(browser));
     if (browser.died.aborted) this.#onDeath(browser);
     if (this.#closed.signal.aborted) {
       await browser.close();
@@ -143,6 +149,22 @@ export class BrowserPool implements AsyncDisposable {
     this.#browsers.delete(dead);
     this.#run(dead.close());
     if (dead === this.#present && !this.#closed.signal.aborted) void this.#begin().catch(() => {});
+  }
+
+  /** Ends the browser when no task has used it for a while. The next task starts another. */
+  async #endIdle(browser: Browser): Promise<void> {
+    const ended = AbortSignal.any([browser.died, this.#closed.signal]);
+    for (;;) {
+      const leftMs = this.#limits.idleMs - browser.idleMs;
+      if (leftMs <= 0 && this.#taking === 0) break;
+      await this.#clock.wait(Math.max(1, leftMs), ended);
+      if (ended.aborted) return;
+    }
+    if (browser === this.#present) {
+      this.#present = undefined;
+      this.#current = undefined;
+    }
+    await browser.close();
   }
 
   /** The next browser is ready before the old one gets no more tasks. */

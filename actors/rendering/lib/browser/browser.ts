@@ -27,6 +27,8 @@ export class Browser {
   readonly #budgets: EventBudgets;
   readonly #options: BrowserOptions;
   readonly #startedAt: number;
+  /** When a task last began or ended. */
+  #usedAt: number;
   /** Made, and not yet closed. */
   readonly #contexts = new Set<RenderContext>();
   readonly #closing = new Set<Promise<void>>();
@@ -96,7 +98,9 @@ export class Browser {
     this.#startedAt = options.clock.monotonic();
     if (chromium.ended.aborted) this.#onEnd();
     else chromium.ended.addEventListener("abort", () => this.#onEnd(), { once: true });
+    this.#usedAt = this.#startedAt;
     void this.#watch();
+    void this.#watchRenderers();
   }
 
   get pid(): number {
@@ -106,6 +110,11 @@ export class Browser {
   /** Contexts in the hands of tasks, and those that tasks wait for. */
   get active(): number {
     return this.#contexts.size - this.#warm.length + this.#waiting.length;
+  }
+
+  /** How long no task has used it. */
+  get idleMs(): number {
+    return this.active > 0 ? 0 : this.#options.clock.monotonic() - this.#usedAt;
   }
 
   /** Why it should be replaced, if it should. */
@@ -122,7 +131,10 @@ export class Browser {
    * Rejects with a `BrowserDiedError` when the browser dies.
    */
   async newContext(): Promise<RenderContext> {
-    const warm = this.#warm.shift();
+    this.#usedAt = this.#options.clock.monotonic();
+    let warm = this.#warm.shift();
+    // A renderer may end while nobody uses it.
+    for (; warm?.lost.aborted; warm = this.#warm.shift()) warm.release();
     if (warm !== undefined) return warm;
     const wanted = Promise.withResolvers<RenderContext>();
     this.#waiting.push(wanted);
@@ -214,6 +226,7 @@ export class Browser {
   #release(context: RenderContext): Promise<void> {
     const closing = this.#closeContext(context).finally(() => {
       this.#contexts.delete(context);
+      this.#usedAt = this.#options.clock.monotonic();
       this.#closing.delete(closing);
       if (!this.#endIfIdle()) void this.warm();
     });
@@ -255,6 +268,16 @@ export class Browser {
       }
       await this.#chromium.kill();
       return;
+    }
+  }
+
+  /** Ends a page that takes too much before its browser, with all other pages, has to be ended for it. */
+  async #watchRenderers(): Promise<void> {
+    const { clock, limits } = this.#options;
+    for (;;) {
+      await clock.wait(limits.rendererCheckMs, this.died);
+      if (this.died.aborted) return;
+      if (this.active > 0) await this.#chromium.killRenderersAbove(limits.rendererBytesMax);
     }
   }
 

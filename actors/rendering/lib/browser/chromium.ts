@@ -11,7 +11,7 @@ import {
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 import { chromiumFlags } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
-import { groupMemoryBytes } from "./process-memory.ts";
+import { groupMemoryBytes, renderersAbove } from "./process-memory.ts";
 import { createProfileFolder } from "./profile-folder.ts";
 
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
@@ -98,6 +98,17 @@ export class Chromium {
   /** Bytes of the whole tree; undefined where the system does not tell. */
   memoryBytes(): Promise<number | undefined> {
     return groupMemoryBytes(this.pid);
+  }
+
+  /** Ends renderers that hold at least `bytes` of memory. Chromium reports their pages as killed. */
+  async killRenderersAbove(bytes: number): Promise<void> {
+    for (const pid of await renderersAbove(this.pid, bytes)) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
   }
 
   /** Ends every process of the tree and removes what it stored. */

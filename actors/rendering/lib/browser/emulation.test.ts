@@ -72,6 +72,40 @@ describe("emulation of a page that comes from an address", function () {
     }
   });
 
+  it("setExtraHTTPHeaders with User-Agent is the browser's name, for scripts too", async () => {
+    const url = site.page("/named", `<img src="/named.png">`);
+    const setExtraHTTPHeaders = { "user-AGENT": "Named/2.0", "X-Extra": "yes" };
+    const request = { url, setExtraHTTPHeaders, gotoOptions: { waitUntil: "load" as const } };
+    expect(await evaluate(request, "navigator.userAgent")).to.equal("Named/2.0");
+    for (const path of ["/named", "/named.png"]) {
+      const headers = site.headersOf(path);
+      expect(headers, path).to.include({ "user-agent": "Named/2.0", "x-extra": "yes" });
+    }
+  });
+
+  it("setExtraHTTPHeaders holds for fields that browsers write too", async () => {
+    const url = site.page("/fields", `<img src="/fields.png">`);
+    const fields = {
+      "accept-encoding": "identity",
+      "accept-language": "xx",
+      authorization: "Bearer one",
+      "cache-control": "max-age=7",
+      cookie: "one=two",
+      dnt: "1",
+      from: "one@example.com",
+      "if-none-match": '"one"',
+      range: "bytes=0-100000",
+      via: "1.1 one",
+      "x-forwarded-for": "192.0.2.1",
+    };
+    await print(pool, { url, setExtraHTTPHeaders: fields, gotoOptions: { waitUntil: "load" } });
+    for (const path of ["/fields", "/fields.png"]) {
+      const seen = site.headersOf(path);
+      const kept = Object.keys(fields).map((name) => [name, seen[name]]);
+      expect(Object.fromEntries(kept), path).to.deep.equal(fields);
+    }
+  });
+
   it("setJavaScriptEnabled holds", async () => {
     const url = site.page(
       "/script",

@@ -31,6 +31,16 @@ const FLOODS = {
     setInterval(() => { for (let i = 0; i < 20; i++) new Worker(url) }, 0)</script>`,
 };
 
+/** Some 40 MB in 20 ms, all of it written to. */
+const MEMORY = {
+  buffers: "setInterval(() => kept.push(new Uint8Array(40_000_000).fill(1)), 20)",
+  images: `setInterval(() => {
+    const canvas = new OffscreenCanvas(3_000, 3_000);
+    canvas.getContext("2d").fillRect(0, 0, 3_000, 3_000);
+    kept.push(canvas, canvas.getContext("2d").getImageData(0, 0, 3_000, 3_000));
+  }, 20)`,
+};
+
 describe("a hostile page", function () {
   this.timeout(FLOOD_MS_MAX + 60_000);
 
@@ -100,6 +110,22 @@ describe("a hostile page", function () {
       expect((await print(pool, { html, waitForSelector })).title).to.equal("t");
     });
   });
+
+  for (const [what, take] of Object.entries(MEMORY)) {
+    it(`that takes memory by ${what} is ended at its first try, and nobody else`, async () => {
+      const limits = { rendererBytesMax: 600_000_000, rendererCheckMs: 100 };
+      await using pool = openPool({ limits });
+      await pool.start();
+      const [browser] = pool.pids;
+      const beside = print(pool, { html: "<title>beside</title>", waitForTimeout: 3_000 });
+      const html = `<title>eats</title><script>const kept = []; ${take}</script>`;
+      const refused = await refusalOf(print(pool, { html, waitForTimeout: 45_000 }));
+      expect(refused.code).to.equal("browser_crashed");
+      expect(refused.message).to.contain("MB of memory");
+      expect((await beside).title).to.equal("beside");
+      expect(pool.pids).to.deep.equal([browser]);
+    });
+  }
 
   it("that closes itself is lost at once", async () => {
     await using pool = openPool();

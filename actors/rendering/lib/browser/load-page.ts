@@ -34,7 +34,7 @@ export async function loadPage(
 ): Promise<MainDocument> {
   const { page } = context;
   using watching = new DisposableStack();
-  const document = watching.use(new MainDocument(context));
+  const document = watching.use(new MainDocument(context, parameters));
   const requests = new RequestsInFlight(page);
   const isBestAttempt = () => parameters.bestAttempt === true || isEnough();
 
@@ -74,7 +74,7 @@ export async function loadPage(
         if (url !== undefined) await page.goto(url, { ...definedOf(options), ...wait });
         else await page.setContent(html ?? "", wait);
         document.check();
-        await document.checkContent();
+        await document.checkContent(parameters.failOnStatus);
         if (requestsMax !== undefined)
           await requests.quiet(requestsMax, { signal: limited, clock });
       });

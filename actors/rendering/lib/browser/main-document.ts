@@ -6,10 +6,12 @@
  */
 import type { CDPEvents, CDPSession, Page, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
+import type { FailOnStatus } from "../../../../schemas/rendering/http/page-parameters.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import { EGRESS_FIELD } from "../../../egress/http-headers.ts";
 import { hostOf, navigationError } from "./navigation-errors.ts";
 import { sessionOf } from "./page-session.ts";
+import type { FilterParameters } from "./request-filter.ts";
 
 const ERROR_PAGE = "chrome-error://";
 
@@ -35,11 +37,16 @@ export class MainDocument implements Disposable {
   readonly #frameId: string;
   readonly #egress: EgressProxy;
   readonly #session: CDPSession;
+  readonly #hasPatterns: boolean;
   #asked: Asked | undefined;
   #answer: Answer | undefined;
   readonly #watching = new DisposableStack();
 
-  constructor({ page, frameId, egress }: { page: Page; frameId: string; egress: EgressProxy }) {
+  constructor(
+    { page, frameId, egress }: { page: Page; frameId: string; egress: EgressProxy },
+    { rejectRequestPattern = [] }: FilterParameters = {},
+  ) {
+    this.#hasPatterns = rejectRequestPattern.length > 0;
     this.#page = page;
     this.#frameId = frameId;
     this.#egress = egress;
@@ -66,9 +73,16 @@ export class MainDocument implements Disposable {
     return this.#answer !== undefined && !this.#page.url().startsWith(ERROR_PAGE);
   }
 
+  /** The status of the document as its site answered it. Undefined for a submitted document. */
+  get status(): number | undefined {
+    return this.#answer?.status;
+  }
+
   /** The refusal for a navigation that failed so. */
   failure(netError: string, address: string): ActorError {
     const url = this.#asked?.url ?? address;
+    // The caller's own patterns stop a document so, whatever the proxy found about the host before.
+    if (this.#hasPatterns && netError === "ERR_BLOCKED_BY_CLIENT") return rejectedByPattern(url);
     return navigationError(netError, url, this.#egress.failureOf(url));
   }
 
@@ -85,8 +99,21 @@ export class MainDocument implements Disposable {
     if (failure !== undefined) throw navigationError("ERR_FAILED", url, failure);
   }
 
-  /** Throws when the site answered an error with nothing in it: a blank page would hide that. */
-  async checkContent(): Promise<void> {
+  /** Throws when the caller does not want what the site answers with this status. */
+  #checkStatus(refused: FailOnStatus): void {
+    if (refused === undefined || this.#answer === undefined) return;
+    const { status, url } = this.#answer;
+    const ofClass = status >= 500 ? "5xx" : "4xx";
+    if (status < 400 || !(refused.includes(status) || refused.includes(ofClass))) return;
+    const reason = `it answered ${status}, which failOnStatus names`;
+    throw new ActorError("response_failed", `Cannot load ${hostOf(url)}: ${reason}`);
+  }
+
+  /**
+   * Throws when the site answered with a refused status, or an error with nothing in it: a blank page would hide that.
+   */
+  async checkContent(refused: FailOnStatus): Promise<void> {
+    this.#checkStatus(refused);
     const answer = this.#answer;
     if (answer === undefined || answer.status < 400) return;
     if (!(await answer.ended.promise) || answer.bytes > 0) return;
@@ -125,3 +152,12 @@ export class MainDocument implements Disposable {
     if (this.#answer?.id === requestId) this.#answer.ended.resolve(isWhole);
   }
 }
+
+function rejectedByPattern(url: string): ActorError {
+  const pointer = "/rejectRequestPattern";
+  const message = `Expected no pattern that matches the page itself: ${shortened(url)}`;
+  const text = `Cannot load ${hostOf(url)}: rejectRequestPattern matches its address`;
+  return new ActorError("invalid_request", text, { faults: [{ pointer, message }] });
+}
+
+const shortened = (url: string) => (url.length > 200 ? `${url.slice(0, 199)}…` : url);

@@ -1,5 +1,10 @@
 /** What a browser pool is bounded by; tests make them small. */
 import * as limits from "../../../../schemas/limits.ts";
+import {
+  BROWSER_IDLE_SECONDS,
+  RENDERER_CHECK_MS,
+  RENDERER_MEMORY_BYTES_MAX,
+} from "../../../../schemas/rendering/render-limits.ts";
 
 export interface PoolLimits {
   contextsWarm: number;
@@ -7,6 +12,10 @@ export interface PoolLimits {
   ageMsMax: number;
   memoryBytesMax: number;
   memoryBytesKill: number;
+  rendererBytesMax: number;
+  rendererCheckMs: number;
+  /** A browser without a task is ended after this; 0: it stays. */
+  idleMs: number;
   startMs: number;
   retryMs: number;
   retryMsMax: number;
@@ -22,6 +31,9 @@ export const POOL_LIMITS: PoolLimits = {
   ageMsMax: limits.BROWSER_AGE_MS_MAX,
   memoryBytesMax: limits.BROWSER_MEMORY_BYTES_MAX,
   memoryBytesKill: limits.BROWSER_MEMORY_BYTES_KILL,
+  rendererBytesMax: RENDERER_MEMORY_BYTES_MAX,
+  rendererCheckMs: RENDERER_CHECK_MS,
+  idleMs: BROWSER_IDLE_SECONDS * 1_000,
   startMs: limits.BROWSER_START_MS,
   retryMs: limits.BROWSER_RETRY_MS,
   retryMsMax: limits.BROWSER_RETRY_MS_MAX,

@@ -8,7 +8,7 @@ import type { RenderContext } from "./render-context.ts";
 import { type FilterHooks, filterRequests } from "./request-filter.ts";
 
 /** What any page endpoint may ask for; it has no say in how the result is made. */
-export type PageRequest = Omit<PdfRequest, "pdfOptions">;
+export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage">;
 
 /**
  * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send

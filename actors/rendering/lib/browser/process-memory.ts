@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 
 const PAGE_BYTES = 4_096;
+const RENDERER = "--type=renderer";
 
 /**
  * Bytes of the whole group, shared pages divided between those who share them (PSS). Where the kernel does not show
@@ -12,6 +13,21 @@ export async function groupMemoryBytes(group: number): Promise<number | undefine
   if (pids === undefined) return undefined;
   const sizes = await Promise.all(pids.map(memoryOf));
   return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/**
+ * Returns the group's renderers that hold at least `bytes` of private memory. Shared memory does not count: to read who
+ * shares it takes long where a process is large.
+ */
+export async function renderersAbove(group: number, bytes: number): Promise<number[]> {
+  const pids = (await membersOf(group)) ?? [];
+  const large: number[] = [];
+  for (const pid of pids) {
+    if ((await ownMemoryOf(pid)) < bytes) continue;
+    const commandLine = await read(`/proc/${pid}/cmdline`);
+    if (commandLine.includes(RENDERER)) large.push(Number(pid));
+  }
+  return large;
 }
 
 /** Ids of the group's processes. Undefined where there is no /proc. */
@@ -32,6 +48,10 @@ async function groupOf(pid: string): Promise<number> {
 async function memoryOf(pid: string): Promise<number> {
   const [, kibibytes] = /^Pss:\s+(\d+) kB$/m.exec(await read(`/proc/${pid}/smaps_rollup`)) ?? [];
   if (kibibytes !== undefined) return Number(kibibytes) * 1_024;
+  return await ownMemoryOf(pid);
+}
+
+async function ownMemoryOf(pid: string): Promise<number> {
   const [, resident = 0, shared = 0] = (await read(`/proc/${pid}/statm`)).split(" ").map(Number);
   return (resident - shared) * PAGE_BYTES;
 }

@@ -7,11 +7,14 @@ import type {
   Target,
 } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { RENDERER_MEMORY_BYTES_MAX } from "../../../../schemas/rendering/render-limits.ts";
 import { authorizeContext } from "../../../egress/authorize-context.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
+import { RendererCrashedError } from "./browser-died-error.ts";
 import { ContextPage, setUpPage } from "./context-page.ts";
 import type { EventBudgets } from "./event-budgets.ts";
 import { evaluateApart } from "./isolated-world.ts";
+import { type CrashCause, onPageCrash } from "./page-crash.ts";
 import { sessionOf } from "./page-session.ts";
 
 export interface RenderContextOptions {
@@ -99,6 +102,10 @@ export class RenderContext implements AsyncDisposable {
     const { context, page, session, egress, frameId, budgets, flooded, died, release } = parts;
     const crashed = new AbortController();
     const lose = (how: string) => crashed.abort(lost(how));
+    const crash = (cause: CrashCause) => {
+      if (cause === "memory") lose(TOOK_TOO_MUCH);
+      else crashed.abort(new RendererCrashedError(`Cannot render the page: ${CRASHED}`));
+    };
     this.page = page;
     this.session = session;
     this.egress = egress;
@@ -107,7 +114,7 @@ export class RenderContext implements AsyncDisposable {
     this.#budgets = budgets;
     this.frameId = frameId;
     this.#release = release;
-    page.on("error", () => lose("it made its renderer crash"));
+    onPageCrash(page, frameId, crash);
     page.on("close", () => {
       if (this.#released === undefined) lose("it closed itself");
     });
@@ -209,6 +216,9 @@ function idOf({ id }: BrowserContext): string {
   if (id === undefined) throw new Error("Cannot use context: it has no id");
   return id;
 }
+
+const CRASHED = "it made its renderer crash";
+const TOOK_TOO_MUCH = `it takes more than ${RENDERER_MEMORY_BYTES_MAX / 1_000_000} MB of memory`;
 
 function lost(how: string): ActorError {
   return new ActorError("browser_crashed", `Cannot render the page: ${how}`);

@@ -38,8 +38,8 @@ export async function filterRequests(
   parameters: FilterParameters,
   { mayAnswerSite = async () => true }: FilterHooks = {},
 ): Promise<void> {
-  const rules = rulesOf(parameters);
-  if (rules === undefined) return;
+  const rules = requestRules(parameters);
+  if (!rules.stopsAll && rules.refusedTypes.size === 0) return;
   const { frameTree } = await session.send("Page.getFrameTree");
   if (rules.stub) {
     await page.evaluateOnNewDocument(stubWebSocket);
@@ -49,49 +49,39 @@ export async function filterRequests(
   await new RequestFilter(rules, { mainFrame: frameTree.frame.id, mayAnswerSite }).attach(session);
 }
 
-interface Rules extends Pick<FilterParameters, "url" | "authenticate"> {
-  refusedTypes: ReadonlySet<ResourceType>;
-  reject: readonly RequestPattern[];
-  allow: readonly RequestPattern[] | undefined;
-  /** Chromium does not know some types at the network level. The page itself reports those. */
-  guessed: boolean;
-  /** Requests that the browser stops for a decision. */
-  patterns: Protocol.Fetch.RequestPattern[];
-  /** The page gets a `WebSocket` that never connects. */
-  stub: boolean;
-}
-
-/** Returns undefined where every request passes. */
-function rulesOf(parameters: FilterParameters): Rules | undefined {
+/** What the parameters of a page come to. */
+function requestRules(parameters: FilterParameters) {
   const refusedTypes = refusedResourceTypes(parameters);
   const reject = (parameters.rejectRequestPattern ?? []).map(compilePattern);
   const allow = parameters.allowRequestPattern?.map(compilePattern);
   const { authenticate, url } = parameters;
   const stopsAll = reject.length > 0 || allow !== undefined || authenticate !== undefined;
-  if (!stopsAll && refusedTypes.size === 0) return undefined;
   const stub = refusedTypes.has("websocket") || allow !== undefined;
+  // Chromium does not know some types at the network level. The page itself reports those.
   const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
   const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
-  return { url, authenticate, refusedTypes, reject, allow, guessed, patterns, stub };
+  return { refusedTypes, reject, allow, authenticate, url, stopsAll, stub, guessed, patterns };
 }
 
-/** Decides the requests of one page, its frames and its workers. */
+interface Surroundings {
+  mainFrame: string;
+  mayAnswerSite: () => Promise<boolean>;
+}
+
+/** Decides about the requests of one page, its frames and its workers. */
 class RequestFilter {
-  readonly #rules: Rules;
+  readonly #rules: ReturnType<typeof requestRules>;
   readonly #mainFrame: string;
   readonly #mayAnswerSite: () => Promise<boolean>;
   readonly #credentialsShown = new Set<string>();
 
-  constructor(
-    rules: Rules,
-    { mainFrame, mayAnswerSite }: { mainFrame: string; mayAnswerSite: () => Promise<boolean> },
-  ) {
+  constructor(rules: ReturnType<typeof requestRules>, { mainFrame, mayAnswerSite }: Surroundings) {
     this.#rules = rules;
     this.#mainFrame = mainFrame;
     this.#mayAnswerSite = mayAnswerSite;
   }
 
-  /** Takes the session of the page, or of a frame or worker that lives in a process of its own. */
+  /** The session of the page, or of a frame or worker that lives in a process of its own. */
   async attach(target: CDPSession): Promise<void> {
     const { authenticate, guessed, patterns } = this.#rules;
     target.on("Fetch.authRequired", (event) => void settle(this.#answer(target, event)));
@@ -111,11 +101,12 @@ class RequestFilter {
   }
 
   async #attachChild(child: CDPSession): Promise<void> {
-    // Not awaited one by one: a waiting target answers nothing before it is resumed, but does all in order. Kinds of
-    // workers differ in the commands they know, and need none that they do not know.
+    // Not awaited one by one: a target that waits answers nothing before it is let go, but does all in order. Kinds
+    // of workers differ in what they know; what one does not know it does not need.
+    const expression = `(${stubWebSocket})()`;
     await Promise.allSettled([
       this.attach(child),
-      this.#rules.stub && child.send("Runtime.evaluate", { expression: `(${stubWebSocket})()` }),
+      this.#rules.stub && child.send("Runtime.evaluate", { expression }),
       child.send("Runtime.runIfWaitingForDebugger"),
     ]);
   }
@@ -138,14 +129,14 @@ class RequestFilter {
   }
 
   async #answer(target: CDPSession, event: AuthRequired): Promise<void> {
-    const { authenticate } = this.#rules;
     const { requestId, request, authChallenge, resourceType, frameId } = event;
+    const { authenticate } = this.#rules;
     const shown = this.#credentialsShown.has(requestId);
     this.#credentialsShown.add(requestId);
     const isOfPage = resourceType === "Document" && frameId === this.#mainFrame;
     const isMeant =
       authChallenge.source !== "Proxy" &&
-      // A second challenge means they were wrong: the page is then the one that strangers see.
+      // Asked again, they were wrong: the page is then what the site shows to strangers.
       !shown &&
       this.#mayAuthenticate(request.url) &&
       (!isOfPage || (await this.#mayAnswerSite()));
@@ -158,8 +149,8 @@ class RequestFilter {
 
   /** Credentials are for the host of the page, whatever else the page fetches; a submitted document has no host. */
   #mayAuthenticate(url: string): boolean {
-    if (this.#rules.url === undefined) return true;
-    return URL.parse(url)?.hostname === URL.parse(this.#rules.url)?.hostname;
+    const page = this.#rules.url;
+    return page === undefined || URL.parse(url)?.hostname === URL.parse(page)?.hostname;
   }
 }
 

@@ -4,12 +4,14 @@
  */
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { PAGE_REPLACEMENTS_MAX } from "../../../../schemas/rendering/render-limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { type Limits, loadPage } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
+import { NavigationCount } from "../../lib/browser/navigation-count.ts";
 import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
@@ -33,6 +35,7 @@ export class HeldPage implements AsyncDisposable {
   /** Its signal aborts when the task was given up or the page is lost. */
   readonly limits: Limits;
   readonly #action: Action;
+  readonly #navigations: NavigationCount;
   readonly #time: Stopwatch;
   readonly #resources: AsyncDisposableStack;
 
@@ -51,15 +54,17 @@ export class HeldPage implements AsyncDisposable {
     hold?.();
     const ended = AbortSignal.any([given, context.lost]);
     // Nothing of a task that was given up goes on, whatever it is doing at the moment.
-    ended.addEventListener("abort", () => context.release(), { once: true });
+    if (ended.aborted) context.release();
+    else ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
+    const navigations = resources.use(new NavigationCount(context));
     if (setWaiting) {
       const left = new AbortController();
       resources.defer(() => left.abort(OVER));
       const watched = { signal: AbortSignal.any([ended, left.signal]), clock };
       void watchComputing(context.session, watched, setWaiting);
     }
-    return new HeldPage({ context, limits, action, resources: resources.move() });
+    return new HeldPage({ context, limits, action, navigations, resources: resources.move() });
   }
 
   /** Use `open`. */
@@ -67,11 +72,13 @@ export class HeldPage implements AsyncDisposable {
     context: RenderContext;
     limits: Limits;
     action: Action;
+    navigations: NavigationCount;
     resources: AsyncDisposableStack;
   }) {
     this.context = parts.context;
     this.limits = parts.limits;
     this.#action = parts.action;
+    this.#navigations = parts.navigations;
     this.#resources = parts.resources;
     this.#time = new Stopwatch(parts.limits.clock);
   }
@@ -117,9 +124,11 @@ export class HeldPage implements AsyncDisposable {
   }
 
   #refusalOf(error: unknown): unknown {
-    if (error instanceof ActorError || !(error instanceof Error)) return error;
+    if (error instanceof ActorError) return this.#blameNavigations(error);
+    if (!(error instanceof Error)) return error;
     if (hasNavigatedAway(error)) {
-      return refusal("page_navigated_away", this.#action, "it left while it was used");
+      const left = refusal("page_navigated_away", this.#action, "it left while it was used");
+      return this.#blameNavigations(left);
     }
     const { page } = this.context;
     if (page.isClosed() || (error instanceof ProtocolError && error.name === "TargetCloseError")) {
@@ -127,7 +136,24 @@ export class HeldPage implements AsyncDisposable {
     }
     return error;
   }
+
+  /** The same refusal, with the reason where the page replaces its own document. */
+  #blameNavigations(error: ActorError): ActorError {
+    const { replacements } = this.#navigations;
+    const least = LEAST_REPLACEMENTS[error.code] ?? Number.POSITIVE_INFINITY;
+    if (replacements < least) return error;
+    const times = replacements === 1 ? "once" : `${replacements} times`;
+    const reason = `it reloads or navigates by itself; it has replaced its document ${times}`;
+    return refusal(error.code, this.#action, reason);
+  }
 }
+
+/** Refusals that a page is to blame for which has replaced its document as often. */
+const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
+  page_navigated_away: 1,
+  // A page that leads on by script once or twice may still be slow.
+  navigation_timed_out: PAGE_REPLACEMENTS_MAX,
+};
 
 /** What Chromium says of a page that it cannot print or capture has one code for everything. */
 export function refusedByBrowser(cause: unknown, action: Action): unknown {

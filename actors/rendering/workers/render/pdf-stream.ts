@@ -13,10 +13,13 @@ import { drawingSettled } from "./drawing-settled.ts";
 import { refusedByBrowser } from "./held-page.ts";
 import { fontsReady, loadedSoon } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
+import { scrollThrough } from "./scroll-through.ts";
 
 export interface PrintOptions {
   pdfOptions?: PdfOptions | undefined;
   actionTimeout?: number | undefined;
+  scrollPage?: boolean | undefined;
+  setJavaScriptEnabled?: boolean | undefined;
 }
 
 export class PdfStream {
@@ -30,9 +33,10 @@ export class PdfStream {
 
   static async print(
     context: RenderContext,
-    { pdfOptions, actionTimeout = Number.POSITIVE_INFINITY }: PrintOptions,
+    options: PrintOptions,
     { signal, clock, document }: Limits & { document: Pick<MainDocument, "check"> },
   ): Promise<PdfStream> {
+    const { pdfOptions, actionTimeout = Number.POSITIVE_INFINITY } = options;
     const ms = Math.min(pdfOptions?.timeout ?? PRINT_TIMEOUT_MS, actionTimeout);
     const error = () =>
       new ActorError("wait_timed_out", `Cannot print the page: it took longer than ${ms} ms`);
@@ -41,6 +45,10 @@ export class PdfStream {
       const soon = Math.min(LOAD_SOON_MS, ms / 4);
       await loadedSoon(context, { ms: soon, signal: limited, clock });
       const waiting = { signal: limited, clock };
+      if (options.scrollPage) {
+        const patience = { ...waiting, ms: Math.min(LOAD_REST_MS, ms / 2) };
+        await scrollThrough(context, options, patience);
+      }
       await Promise.all([fontsReady(context, waiting), drawingSettled(context, waiting)]);
       document.check();
       if (pdfOptions?.omitBackground) {

@@ -2,11 +2,14 @@
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
   isPictureSize,
+  isTallPicture,
   type ScreenshotRequest,
 } from "../../../../schemas/rendering/http/screenshot.ts";
 import {
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
+  TALL_PICTURE_PIXELS_MAX,
+  TALL_PICTURE_PX_MAX,
 } from "../../../../schemas/rendering/screenshot-limits.ts";
 import { checkSelector } from "../../lib/browser/css-selector.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
@@ -23,12 +26,9 @@ export interface Area {
 /** Undefined: what the window shows. */
 export async function pictureArea(
   context: RenderContext,
-  {
-    selector,
-    screenshotOptions: { clip, fullPage, captureBeyondViewport },
-    viewport,
-  }: ScreenshotRequest,
+  { selector, screenshotOptions, viewport }: ScreenshotRequest,
 ): Promise<Area | undefined> {
+  const { clip, fullPage, captureBeyondViewport } = screenshotOptions;
   const element = selector === undefined ? undefined : await boxOf(context, selector);
   if (clip === undefined && element === undefined && !fullPage) return undefined;
   const { cssContentSize, cssVisualViewport } = await context.session.send("Page.getLayoutMetrics");
@@ -38,7 +38,9 @@ export async function pictureArea(
     clip?.scale ?? 1,
   );
   const density = area.scale * (viewport?.deviceScaleFactor ?? 1);
-  if (!isPictureSize(area, density)) throw tooLarge(area, density);
+  const isPossible =
+    isPictureSize(area, density) || isTallPicture(area, density, screenshotOptions);
+  if (!isPossible) throw tooLarge(area, density, screenshotOptions);
   if (clip && captureBeyondViewport === false) {
     const { pageX, pageY, clientWidth, clientHeight } = cssVisualViewport;
     const isSeen =
@@ -83,9 +85,15 @@ function notFound(selector: string, reason: string): ActorError {
   return new ActorError("element_not_found", `Cannot capture "${selector}": ${reason}`);
 }
 
-function tooLarge({ width, height }: Area, density: number): ActorError {
+function tooLarge(
+  { width, height }: Area,
+  density: number,
+  { fullPage }: ScreenshotRequest["screenshotOptions"],
+): ActorError {
   const size = `${Math.ceil(width * density)} × ${Math.ceil(height * density)} device pixels`;
-  const most = `${SCREENSHOT_SIDE_PX_MAX} a side and ${SCREENSHOT_PIXELS_MAX} in all are the most`;
+  const usual = `${SCREENSHOT_SIDE_PX_MAX} a side and ${SCREENSHOT_PIXELS_MAX} in all are the most`;
+  const tall = `of a png, ${TALL_PICTURE_PX_MAX} down and ${TALL_PICTURE_PIXELS_MAX} in all`;
+  const most = fullPage ? `${usual}; ${tall}` : usual;
   return new ActorError("page_not_printable", `Cannot capture the page: it is ${size}; ${most}`);
 }
 

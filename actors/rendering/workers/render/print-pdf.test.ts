@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { WebSocketServer } from "ws";
 import type { z } from "zod";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
-import { openPool, print } from "../../../../scripts/testing/printer.ts";
+import { openPool, print, startPrint } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 
@@ -28,6 +28,95 @@ describe("printPdf", function () {
   beforeEach(() => {
     site.requests.length = 0;
     other.requests.length = 0;
+  });
+
+  describe("the page as a whole", () => {
+    it("scrollPage loads what loads on sight, to the page's end and beyond one window", async () => {
+      const far = `<div style="height: 30000px">top</div>`;
+      const script = `new IntersectionObserver(([{ isIntersecting }]) => {
+        if (isIntersecting) document.title = "seen";
+      }).observe(document.querySelector("hr"))`;
+      const html = `<title>unseen</title>${far}<hr><script>${script}</script>`;
+      expect((await print(pool, { html })).title).to.equal("unseen");
+      expect((await print(pool, { html, scrollPage: true })).title).to.equal("seen");
+      const off = { html, scrollPage: true, setJavaScriptEnabled: false };
+      expect((await print(pool, off)).title).to.equal("unseen");
+    });
+
+    it("a page that reloads for ever, or leads on by script for ever, is said to do so", async () => {
+      for (const [path, script, waitUntil] of [
+        ["/reload", "location.reload()", "load"],
+        ["/onload", "onload = () => location.reload()", "networkidle0"],
+        ["/onward", "location.href = '/onward?' + Math.random()", "load"],
+      ] as const) {
+        const url = site.page(path, `<title>x</title><script>${script}</script>`);
+        const refused = await refusalOf(
+          print(pool, { url, gotoOptions: { waitUntil, timeout: 8_000 } }),
+        );
+        expect(refused.message, path).to.match(
+          /^Cannot print the page: it reloads or navigates by itself; it has replaced its document \d+ times$/,
+        );
+      }
+    });
+
+    it("a page that is slow, after it has led on once by script, is said to be slow", async () => {
+      const slow = site.page("/slow", () => {});
+      const url = site.page("/to-slow", `<script>location.href = ${JSON.stringify(slow)}</script>`);
+      const gotoOptions = { waitUntil: "load" as const, timeout: 2_000 };
+      const refused = await refusalOf(print(pool, { url, gotoOptions }));
+      expect(refused.message).to.contain("longer than 2000 ms");
+    });
+
+    it("failOnStatus refuses the statuses that it names, and no others", async () => {
+      for (const status of [404, 503, 200]) {
+        site.page(`/${status}`, (_request, response) => {
+          response.writeHead(status).end(`<title>${status}</title>`);
+        });
+      }
+      const moved = site.page("/moved", (_request, response) => {
+        response.writeHead(302, { Location: "/404" }).end();
+      });
+      const at = (status: number) => `${site.url}/${status}`;
+      for (const [url, failOnStatus] of [
+        [at(404), [404]],
+        [moved, [404]],
+        [at(404), ["4xx"]],
+        [at(503), [404, "5xx"]],
+      ] as const) {
+        const refused = await refusalOf(
+          print(pool, { url, failOnStatus: [...failOnStatus], bestAttempt: true }),
+        );
+        expect(refused.code).to.equal("response_failed");
+        expect(refused.message).to.match(/it answered (404|503), which failOnStatus names/);
+      }
+      for (const [url, failOnStatus] of [
+        [at(200), ["4xx", "5xx"]],
+        [at(404), [403, "5xx"]],
+        [at(404), undefined],
+      ] as const) {
+        const pdf = await print(pool, {
+          url,
+          ...(failOnStatus && { failOnStatus: [...failOnStatus] }),
+        });
+        expect(pdf.title).to.equal(url.slice(-3));
+      }
+      expect((await print(pool, { html: A_PAGE, failOnStatus: ["4xx"] })).title).to.equal("a page");
+    });
+
+    it("summary() has the status of the page itself, after redirects, and none for html", async () => {
+      site.page("/gone", (_request, response) => response.writeHead(410).end("<p>gone"));
+      const url = site.page("/to-gone", (_request, response) => {
+        response.writeHead(301, { Location: "/gone" }).end();
+      });
+      const statusOf = async (request: z.input<typeof PdfRequest>) => {
+        const printed = await startPrint(pool, request);
+        for await (const _ of printed.chunks);
+        return printed.summary().status;
+      };
+      expect(await statusOf({ url })).to.equal(410);
+      expect(await statusOf({ url: `${site.url}/` })).to.equal(200);
+      expect(await statusOf({ html: A_PAGE })).to.equal(undefined);
+    });
   });
 
   describe("the document", () => {
@@ -345,8 +434,9 @@ describe("printPdf", function () {
         const leave = `<script>setTimeout(() => { location.href = "${to}" }, 100)</script>`;
         const url = site.page("/leaving", `<title>x</title><img src="/never">${leave}`);
         const { code } = await refusalOf(print(pool, { url }));
-        // The second, where the machine is so busy that it leaves while Chromium prints.
-        expect(code, to).to.be.oneOf(["address_refused", "page_not_printable"]);
+        // The others, where the machine is so busy that it leaves while it is asked or printed.
+        const busy = ["page_navigated_away", "page_not_printable"];
+        expect(code, to).to.be.oneOf(["address_refused", ...busy]);
       }
     });
 

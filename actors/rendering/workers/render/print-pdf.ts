@@ -15,7 +15,7 @@ export interface PrintedPdf {
   /** Wall-clock milliseconds a browser was held so far; it grows only while a large PDF is read. */
   browserMs(): number;
   /** What is known now: of a PDF that is still being read, neither its bytes nor its pages. */
-  summary(): { browserMs: number; bytes: number | null; pages: number | null };
+  summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
   /** What goes after the bytes, once they have been read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
 }
@@ -34,13 +34,13 @@ export async function printPdf(
     await HeldPage.open(pool, { action: "print", deadlineAt, hold, setWaiting }, limits),
   );
 
-  const { stream, first } = await held.explained(async () => {
+  const { stream, first, status } = await held.explained(async () => {
     using document = await held.load(parameters);
     const stream = await PdfStream.print(held.context, parameters, { ...held.limits, document });
     // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
     const first = [await stream.read()];
     if (!stream.ended) first.push(await stream.read());
-    return { stream, first };
+    return { stream, first, status: document.status };
   });
   if (stream.ended) held.leave();
   const rest = resources.move();
@@ -54,7 +54,8 @@ export async function printPdf(
 
   function summary() {
     const { ended, bytes, pages } = stream;
-    return { browserMs: held.browserMs, bytes: ended ? bytes : null, pages: ended ? pages : null };
+    const known = ended ? { bytes, pages } : { bytes: null, pages: null };
+    return { browserMs: held.browserMs, ...known, ...(status !== undefined && { status }) };
   }
 
   function trailer() {

@@ -3,15 +3,17 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
-import { openPool } from "../../../../scripts/testing/printer.ts";
+import { lostCache, openPool } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { renderWorker } from "./render.ts";
 
+const partsOf = (pool: BrowserPool) => ({ pool, clock: systemClock, cache: lostCache });
 const LIMITS = { interactive: 1, batch: 1, browserMsPerDay: 0 };
 
 describe("renderWorker", function () {
@@ -25,7 +27,7 @@ describe("renderWorker", function () {
         for (const pid of pool.pids) process.kill(-pid, "SIGKILL");
       }, 100);
     });
-    const { handlers, failures } = renderWorker(pool, systemClock, LIMITS);
+    const { handlers, failures } = renderWorker(partsOf(pool), LIMITS);
     const accountId = "a".repeat(32);
     const input = {
       account: accountId,
@@ -44,9 +46,36 @@ describe("renderWorker", function () {
     expect(sent).to.have.nested.property("[0].input.ms", refused.details.browserMs);
   });
 
+  it("pdf() has a page whose renderer crashed tried once more, and then says so", async () => {
+    await using pool = openPool();
+    await using site = await WebSite.start();
+    const url = site.page("/", `<img src="/crash.png">`);
+    const newContext = pool.newContext.bind(pool);
+    pool.newContext = async (signal) => {
+      const context = await newContext(signal);
+      // At a request of the page itself: its document is in the renderer that shows it.
+      const crash = () => void context.session.send("Page.crash").catch(() => {});
+      site.page("/crash.png", crash);
+      return context;
+    };
+    const { handlers } = renderWorker(partsOf(pool), LIMITS);
+    const parameters = PdfRequest.parse({ url, gotoOptions: { waitUntil: "load" } });
+    const input = { account: "a", parameters, deadlineAt: systemClock.now() + 50_000 };
+    await pool.start();
+    const [browser] = pool.pids;
+    const run = (attempt: number) => Promise.resolve(handlers.pdf(input, taskContext({ attempt })));
+    const again = await run(1).catch((error: unknown) => error);
+    expect(again).to.be.instanceOf(BrowserDiedError);
+    const refused = await refusalOf(run(2));
+    expect(refused.code).to.equal("browser_crashed");
+    expect(refused.message).to.contain("renderer crash");
+    expect(refused.details.browserMs).to.be.above(0);
+    expect(pool.pids).to.deep.equal([browser]);
+  });
+
   it("screenshot() replies with the picture's length, and reports the browser time to the account", async () => {
     await using pool = openPool();
-    const { handlers } = renderWorker(pool, systemClock, LIMITS);
+    const { handlers } = renderWorker(partsOf(pool), LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1, deadlineAt });
@@ -63,7 +92,7 @@ describe("renderWorker", function () {
     await using pool = openPool();
     await using site = await WebSite.start();
     const limitMs = 3_000;
-    const { handlers, failures } = renderWorker(pool, systemClock, {
+    const { handlers, failures } = renderWorker(partsOf(pool), {
       ...LIMITS,
       browserMsPerDay: limitMs,
     });
@@ -100,7 +129,7 @@ describe("renderWorker", function () {
   it("pdf() says when its page only waits for the network, and when it computes", async () => {
     await using pool = openPool();
     await using site = await WebSite.start();
-    const { handlers } = renderWorker(pool, systemClock, LIMITS);
+    const { handlers } = renderWorker(partsOf(pool), LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     for (const [script, expected] of [
       [`<img src="${site.page("/never", () => {})}">`, true],

@@ -5,13 +5,19 @@ import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
+import { RENDERER_TRIES_MAX } from "../../../../schemas/rendering/render-limits.ts";
 import { PAGES_PER_COMPUTING_PAGE } from "../../../../schemas/turn-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
-import { BrowserDiedError, BrowserNotStartedError } from "../../lib/browser/browser-died-error.ts";
+import {
+  BrowserDiedError,
+  BrowserNotStartedError,
+  RendererCrashedError,
+} from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { AccountTime } from "./account-time.ts";
 import { printPdf } from "./print-pdf.ts";
+import type { RenderCache } from "./render-cache.ts";
 import { takeScreenshot } from "./take-screenshot.ts";
 
 export interface RenderLimits {
@@ -22,39 +28,61 @@ export interface RenderLimits {
   browserMsPerDay: number;
 }
 
-export function renderWorker(pool: BrowserPool, clock: Clock, limits: RenderLimits) {
+interface RenderParts {
+  pool: BrowserPool;
+  clock: Clock;
+  cache: RenderCache;
+}
+
+export function renderWorker({ pool, clock, cache }: RenderParts, limits: RenderLimits) {
   const { interactive, batch, browserMsPerDay } = limits;
   const time = new AccountTime({ clock, limitMs: browserMsPerDay });
   return defineWorker(render, {
     slots: { interactive: interactive * PAGES_PER_COMPUTING_PAGE, batch },
     turns: { interactive: { computing: interactive, perKey: interactive, reserved: interactive } },
     handlers: {
-      pdf: (input, task) =>
-        tried(task, input.account, async (signal, hold) => {
+      async pdf(input, task) {
+        const kept = await cache.find("pdf", input);
+        if (kept) {
+          const { bytes, pages = null, status } = kept;
+          const reply = { browserMs: 0, bytes: bytes.length, pages, ...statusOf(status) };
+          return { reply, chunks: Readable.from([bytes]) };
+        }
+        return tried(task, input.account, async (signal, hold) => {
           const held = { ...input, hold, setWaiting: task.setWaiting };
           const printed = await printPdf(pool, held, { signal, clock });
+          const reply = printed.summary();
+          const about = () => ({ pages: printed.trailer().pages, status: reply.status });
           return {
-            reply: printed.summary(),
-            chunks: printed.chunks,
+            reply,
+            chunks: cache.keep("pdf", input, printed.chunks, about),
             send: () => browserUsed(input.account, task.id, printed.browserMs()),
           };
-        }),
-      screenshot: (input, task) =>
-        tried(task, input.account, async (signal, hold) => {
+        });
+      },
+      async screenshot(input, task) {
+        const kept = await cache.find("screenshot", input);
+        if (kept) {
+          const { bytes, status } = kept;
+          const reply = { browserMs: 0, bytes: bytes.length, ...statusOf(status) };
+          return { reply, chunks: Readable.from([bytes]) };
+        }
+        return tried(task, input.account, async (signal, hold) => {
           const held = { ...input, hold, setWaiting: task.setWaiting };
-          const taken = await takeScreenshot(pool, held, { signal, clock });
-          const { bytes, browserMs } = taken;
+          const { bytes, browserMs, status } = await takeScreenshot(pool, held, { signal, clock });
+          const chunks = Readable.from([bytes]);
           return {
-            reply: { browserMs, bytes: bytes.length },
-            chunks: Readable.from([bytes]),
+            reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
+            chunks: cache.keep("screenshot", input, chunks, () => ({ status })),
             send: browserUsed(input.account, task.id, browserMs),
           };
-        }),
+        });
+      },
     },
     failures: { pdf: failed, screenshot: failed },
   });
 
-  /** Within the account's browser time. At its last try a task that ended its browser is refused. */
+  /** Runs the work within the account's browser time. A task whose tries are used up is refused. */
   async function tried<T>(
     task: TaskContext,
     accountId: string,
@@ -63,7 +91,7 @@ export function renderWorker(pool: BrowserPool, clock: Clock, limits: RenderLimi
     try {
       return await time.within(accountId, task, work);
     } catch (error) {
-      if (error instanceof BrowserDiedError && task.attempt === TASK_TRIES_MAX) throw gaveUp(error);
+      if (error instanceof BrowserDiedError && task.attempt >= triesOf(error)) throw gaveUp(error);
       throw error;
     }
   }
@@ -81,8 +109,17 @@ function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] 
   return ms === 0 ? [] : [envelope(account, accountId, "browserUsed", { ms, taskId })];
 }
 
+const statusOf = (status: number | undefined) => (status === undefined ? {} : { status });
+
+/** A renderer that crashed is no other page's doing, so a second crash is the page's own. */
+const triesOf = ({ cause }: BrowserDiedError) =>
+  cause instanceof RendererCrashedError ? RENDERER_TRIES_MAX : TASK_TRIES_MAX;
+
 /** A page that ends its browser is at fault; a browser that cannot start is ours. */
 function gaveUp(error: BrowserDiedError): ActorError {
+  if (error.cause instanceof RendererCrashedError) {
+    return new ActorError("browser_crashed", error.message, { browserMs: error.browserMs });
+  }
   return error instanceof BrowserNotStartedError
     ? new ActorError("unavailable", "Cannot render the page: no browser could be started", {
         retryAfterS: 30,

@@ -1,12 +1,12 @@
 /** Scrolls a page to its end and back, so that what loads only on sight begins to. */
 
-import { SCREENSHOT_SIDE_PX_MAX } from "../../../../schemas/rendering/screenshot-limits.ts";
+import { SCROLL_PX_MAX } from "../../../../schemas/rendering/page-wait-limits.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { PageRequest } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { patiently } from "./page-ready.ts";
 
-/** A page that keeps growing is scrolled no further than a picture can show. */
+/** A page that keeps growing is scrolled as far as SCROLL_PX_MAX, and no longer than `ms`. */
 export async function scrollThrough(
   context: Pick<RenderContext, "evaluate">,
   { setJavaScriptEnabled }: Pick<PageRequest, "setJavaScriptEnabled">,
@@ -20,7 +20,7 @@ export async function scrollThrough(
 // Runs in the page. What comes into sight is known with the frame after the next.
 const SCROLLING = `(async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-  const bottom = () => Math.min(document.documentElement.scrollHeight, ${SCREENSHOT_SIDE_PX_MAX});
+  const bottom = () => Math.min(document.documentElement.scrollHeight, ${SCROLL_PX_MAX});
   for (let y = 0; y < bottom(); y += innerHeight) {
     scrollTo({ top: y, behavior: "instant" });
     await frame();

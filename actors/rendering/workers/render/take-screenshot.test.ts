@@ -2,6 +2,8 @@ import { expect } from "chai";
 import {
   SCREENSHOT_BYTES_MAX,
   SCREENSHOT_PIXELS_MAX,
+  TALL_PICTURE_PIXELS_MAX,
+  TALL_PICTURE_PX_MAX,
 } from "../../../../schemas/rendering/screenshot-limits.ts";
 import { capture, look } from "../../../../scripts/testing/camera.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
@@ -237,12 +239,54 @@ describe("takeScreenshot", function () {
     const window = { width, height: 100 };
 
     it("is bounded in pixels", async () => {
-      const full = { screenshotOptions: { fullPage: true }, viewport: window };
-      const { bytes } = await take({ ...full, html: tall(height) });
-      expect(bytes.readUInt32BE(16) * bytes.readUInt32BE(20)).to.equal(SCREENSHOT_PIXELS_MAX);
+      const screenshotOptions = { fullPage: true, type: "jpeg", quality: 10 };
+      const full = { screenshotOptions, viewport: window };
+      await take({ ...full, html: tall(height) });
       const { code, message } = await refused({ ...full, html: tall(height + 1) });
       expect(code).to.equal("page_not_printable");
       expect(message).to.contain(`1920 × ${height + 1} device pixels`);
+    });
+
+    it("is a png of several pieces for a page that is taller, with every row in its place", async () => {
+      // Stripes of 1,000 rows, and a line that crosses them, so that no two rows of a piece are the same.
+      const rows = 36;
+      const stripes = Array.from(
+        { length: rows },
+        (_, row) => `<p style="background:rgb(${row},${255 - row},0)"></p>`,
+      ).join("");
+      const html = `<style>body { margin: 0 } p { margin: 0; height: 1000px }
+        i { position: absolute; inset: 0 auto auto 0; width: 100%; height: ${rows}000px;
+          background: linear-gradient(135deg, #00f, transparent) 0 0 / 50% 100% no-repeat }
+        b { position: fixed; top: 0; right: 0; width: 5px; height: 5px; background: #f00 }</style>
+        ${stripes}<i></i><b></b>`;
+      for (const deviceScaleFactor of [1, 1.25]) {
+        const wide = { width: 400, height: 300, deviceScaleFactor };
+        const screenshotOptions = { fullPage: true };
+        const { bytes } = await take({ html, viewport: wide, screenshotOptions });
+        const [width, height] = [400 * deviceScaleFactor, rows * 1_000 * deviceScaleFactor];
+        expect([bytes.readUInt32BE(16), bytes.readUInt32BE(20)]).to.deep.equal([width, height]);
+        const at = (y: number): [number, number] => [width - 20, Math.round(y * deviceScaleFactor)];
+        const points = Array.from({ length: rows }, (_, row) => at(row * 1_000 + 500));
+        const { colors } = await look(pool, bytes, ...points, [width - 2, 2]);
+        const expected = points.map((_, row) => [row, 255 - row, 0, 255]);
+        expect(colors).to.deep.equal([...expected, RED]);
+      }
+    });
+
+    it("is bounded in rows and pixels where it is of several pieces", async () => {
+      const screenshotOptions = { fullPage: true };
+      const narrow = { screenshotOptions, viewport: { width: 100, height: 100 } };
+      const { bytes } = await take({ ...narrow, html: tall(TALL_PICTURE_PX_MAX) });
+      expect(bytes.readUInt32BE(20)).to.equal(TALL_PICTURE_PX_MAX);
+      const higher = await refused({ ...narrow, html: tall(TALL_PICTURE_PX_MAX + 1) });
+      expect(higher.code).to.equal("page_not_printable");
+      expect(higher.message).to.contain(`${TALL_PICTURE_PX_MAX} down`);
+      const rows = TALL_PICTURE_PIXELS_MAX / width;
+      const larger = await refused({ screenshotOptions, viewport: window, html: tall(rows + 1) });
+      expect(larger.code).to.equal("page_not_printable");
+      const light = { html: tall(40_000), viewport: narrow.viewport, screenshotOptions };
+      const heavy = await refusalOf(capture(pool, light, { bytesMax: 1_000 }));
+      expect(heavy.message).to.contain("1000 are the most");
     });
 
     it("is bounded in pixels of a side, and so is an element", async () => {

@@ -1,7 +1,11 @@
 /** One screenshot task from its parameters to its bytes. */
+import type { ScreenshotOptions } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
-import type { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
+import {
+  isPictureSize,
+  type ScreenshotRequest,
+} from "../../../../schemas/rendering/http/screenshot.ts";
 import { LOAD_REST_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
 import { SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/screenshot-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
@@ -13,8 +17,9 @@ import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { drawingSettled } from "./drawing-settled.ts";
 import { HeldPage, type PageTask, refusedByBrowser } from "./held-page.ts";
 import { contentReady, fontsReady } from "./page-ready.ts";
-import { pictureArea } from "./picture-area.ts";
+import { type Area, pictureArea } from "./picture-area.ts";
 import { scrollThrough } from "./scroll-through.ts";
+import { captureTall } from "./tall-picture.ts";
 
 export interface ScreenshotTask extends Omit<PageTask, "action"> {
   parameters: ScreenshotRequest;
@@ -25,6 +30,8 @@ export interface Screenshot {
   bytes: Buffer;
   /** Wall-clock milliseconds a browser was held. */
   browserMs: number;
+  /** The status that the page's site answered. Undefined for a submitted document. */
+  status: number | undefined;
 }
 
 /** Rejects as `printPdf` does. */
@@ -39,7 +46,7 @@ export async function takeScreenshot(
     limits,
   );
   const { bytesMax = SCREENSHOT_BYTES_MAX } = limits;
-  const base64 = await held.explained(async () => {
+  const { picture: base64, status } = await held.explained(async () => {
     using document = await held.load({ ...parameters, viewport: parameters.viewport ?? VIEWPORT });
     const { signal, clock } = held.limits;
     const ms = Math.min(PRINT_TIMEOUT_MS, parameters.actionTimeout ?? Number.POSITIVE_INFINITY);
@@ -54,29 +61,51 @@ export async function takeScreenshot(
         drawingSettled(held.context, patience),
       ]);
       document.check();
-      return await capture(held.context, parameters);
+      return await capture(held.context, parameters, bytesMax);
     });
     const bytes = Buffer.byteLength(picture, "base64");
-    if (bytes <= bytesMax) return picture;
-    const reason = `its picture has ${bytes} bytes, and ${bytesMax} are the most`;
-    throw new ActorError("page_not_printable", `Cannot capture the page: ${reason}`);
+    if (bytes <= bytesMax) return { picture, status: document.status };
+    throw tooHeavy(bytes, bytesMax);
   });
   held.leave();
   const asText = parameters.screenshotOptions.encoding === "base64";
-  return { bytes: Buffer.from(base64, asText ? "latin1" : "base64"), browserMs: held.browserMs };
+  const encoded = Buffer.from(base64, asText ? "latin1" : "base64");
+  return { bytes: encoded, browserMs: held.browserMs, status };
 }
 
 /** In base64. */
-async function capture(context: RenderContext, parameters: ScreenshotRequest): Promise<string> {
+async function capture(
+  context: RenderContext,
+  parameters: ScreenshotRequest,
+  bytesMax: number,
+): Promise<string> {
   const { fullPage, clip: _, fromSurface: _surface, ...options } = parameters.screenshotOptions;
   const area = await pictureArea(context, parameters);
+  const density = parameters.viewport?.deviceScaleFactor ?? 1;
+  if (area && !isPictureSize(area, area.scale * density)) {
+    const tile = { ...options, encoding: "base64" as const };
+    const piece = (clip: Area) => shoot(context, { ...tile, clip });
+    const whole = await captureTall(piece, area, { density, bytesMax });
+    if (typeof whole === "number") throw tooHeavy(whole, bytesMax);
+    return whole.toString("base64");
+  }
   // Where nothing beyond the window may be drawn, the window has to grow for a full page.
   const grows = fullPage === true && options.captureBeyondViewport === false;
   const part = { fullPage: grows || undefined, clip: grows ? undefined : area };
-  const encoding = "base64" as const;
+  return await shoot(context, { ...options, ...part, encoding: "base64" });
+}
+
+type Shot = Parameters<typeof definedOf<ScreenshotOptions & { encoding: "base64" }>>[0];
+
+async function shoot(context: RenderContext, options: Shot): Promise<string> {
   try {
-    return await context.page.screenshot(definedOf({ ...options, ...part, encoding }));
+    return await context.page.screenshot(definedOf(options));
   } catch (cause) {
     throw refusedByBrowser(cause, "capture");
   }
+}
+
+function tooHeavy(bytes: number, bytesMax: number): ActorError {
+  const reason = `its picture has ${bytes} bytes, and ${bytesMax} are the most`;
+  return new ActorError("page_not_printable", `Cannot capture the page: ${reason}`);
 }

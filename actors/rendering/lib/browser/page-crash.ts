@@ -1,0 +1,26 @@
+/** Notices that the renderer of a page has ended, and what ended it. */
+import type { Page, Protocol } from "puppeteer-core";
+import { sessionOf } from "./page-session.ts";
+
+/** `memory`: the page had more than it may have, so another try would end the same way. */
+export type CrashCause = "crash" | "memory";
+
+/** Chromium's words for a renderer that was killed: by our watch over its memory, or by the kernel. */
+const KILLED = new Set(["killed", "oom", "oom killed"]);
+
+/**
+ * Calls back when the renderer ends. The browser's own session reports the cause; the page's session does not, so its
+ * `error` event is left alone. `targetId` is that of the page, which is the id of its main frame.
+ */
+export function onPageCrash(
+  page: Page,
+  targetId: string,
+  crashed: (cause: CrashCause) => void,
+): void {
+  const connection = sessionOf(page).connection();
+  const report = (event: Protocol.Target.TargetCrashedEvent) => {
+    if (event.targetId === targetId) crashed(KILLED.has(event.status) ? "memory" : "crash");
+  };
+  connection?.on("Target.targetCrashed", report);
+  page.once("close", () => connection?.off("Target.targetCrashed", report));
+}

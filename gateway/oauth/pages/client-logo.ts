@@ -1,0 +1,56 @@
+/** Serves our copies of clients' logos, which no page loads from elsewhere. */
+import { type RequestHandler, Router } from "express";
+import { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
+import { Id, Sha256 } from "../../../schemas/values.ts";
+import { methodNotAllowed } from "../../http/middleware/method-not-allowed.ts";
+import type { LiveClient } from "../clients/live-client.ts";
+
+const LOGO_PATH = "/oauth2/logos";
+const Asked = z.object({ clientId: Id, hash: Sha256 });
+
+/** Resolves to the path of the client's logo. Undefined while there is no copy of it. */
+export async function logoPath(
+  actors: ActorClient,
+  clientId: string,
+  { logoUri: uri }: Pick<LiveClient, "logoUri">,
+): Promise<string | undefined> {
+  if (uri === undefined) return undefined;
+  const { hash } = await actors.call(clientLogo, clientId, "find", { uri });
+  return hash === undefined ? undefined : `${LOGO_PATH}/${clientId}/${hash}`;
+}
+
+/** The hash in the path makes each copy an address of its own, so browsers may keep it for good. */
+export function logoRouter(actors: ActorClient): Router {
+  const path = `${LOGO_PATH}/:clientId/:hash`;
+  return Router({ caseSensitive: true })
+    .get(path, sendLogo(actors))
+    .all(path, methodNotAllowed(["GET"]));
+}
+
+function sendLogo(actors: ActorClient): RequestHandler {
+  return async ({ params: { clientId, hash } }, response, next) => {
+    const asked = Asked.safeParse({ clientId, hash });
+    if (!asked.success) return next("router");
+    try {
+      const { type, base64 } = await actors.call(
+        clientLogo,
+        asked.data.clientId,
+        "read",
+        asked.data,
+      );
+      response.set({
+        "Cache-Control": "public, max-age=31536000, immutable",
+        // Also for who opens the picture by itself.
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+        "Content-Type": type,
+      });
+      response.send(Buffer.from(base64, "base64"));
+    } catch (error) {
+      if (error instanceof ActorError && error.code === "not_found") return next("router");
+      throw error;
+    }
+  };
+}

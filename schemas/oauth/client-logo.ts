@@ -1,0 +1,36 @@
+/** The contract of our copy of an OAuth client's logo. The key is the client_id. */
+import { z } from "zod";
+import { defineContract } from "../contract.ts";
+import { Sha256 } from "../values.ts";
+import { LOGO_BYTES_MAX } from "./limits.ts";
+import { LOGO_TYPES } from "./logo-fetch.ts";
+
+const BASE64_CHARS_MAX = 4 * Math.ceil(LOGO_BYTES_MAX / 3);
+
+export const Logo = z.object({
+  type: z.enum(LOGO_TYPES),
+  /** SHA-256 of the picture's bytes. */
+  hash: Sha256,
+  base64: z.base64().max(BASE64_CHARS_MAX),
+});
+export type Logo = z.infer<typeof Logo>;
+
+const Nothing = z.object({});
+
+export const clientLogo = defineContract({
+  kind: "client-logo",
+  messages: {
+    /** Sent by the client when its logo_uri is named, also where it is the same. Null: it has none. */
+    follow: { input: z.object({ uri: z.string().nullable() }) },
+    /** Sent by a worker. Without a logo the try has failed. */
+    fetched: {
+      input: z.object({ uri: z.string(), attempt: z.int().min(1), logo: Logo.optional() }),
+    },
+    /** Reminder. */
+    retry: { input: Nothing },
+    /** Replies with the hash of the copy of this address, if there is one. */
+    find: { input: z.object({ uri: z.string() }), reply: z.object({ hash: Sha256.optional() }) },
+    /** `not_found` when there is no copy with this hash. */
+    read: { input: z.object({ hash: Sha256 }), reply: Logo },
+  },
+});
