@@ -496,7 +496,7 @@ export function bundled(code: string): string {
     platform: "node",
     target: "es2022",
     keepNames: true,
-    external: ["trunkline/agents"],
+    external: ["trunkline/agents", "node:*"],
     logLevel: "silent",
     tsconfigRaw: {},
   });
