@@ -42,6 +42,8 @@ const CALLER = "x-trunkline-caller";
 export interface AppRestParts {
   /** The routes, behind the given way to know who asks. */
   routes(authenticated: RequestHandler): RequestHandler;
+  /** Git over HTTP, which tokens of single repositories open. */
+  git?: RequestHandler;
   answerOn: AnswerOn;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   logger: Logger;
@@ -80,6 +82,7 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
     app.set("query parser", "simple");
     app.use(requestId(logger));
     app.use("/v4", parts.routes(takeCaller));
+    if (parts.git) app.use("/git", holdToNamespace, parts.git);
     app.use(notFound);
     app.use(handleError);
     return app;
@@ -89,6 +92,17 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
     const caller = callers.get(request.get(CALLER) ?? "");
     if (!caller) throw new ActorError("unauthenticated", "Cannot authenticate: unknown caller");
     localsOf(response).caller = caller;
+    next();
+  }
+
+  /** The path below it begins with the account and the namespace. */
+  function holdToNamespace(...[request, _response, next]: Parameters<RequestHandler>): void {
+    const { namespace } = callers.get(request.get(CALLER) ?? "") ?? {};
+    const asked = request.path.split("/")[2];
+    if (namespace === undefined || asked !== namespace) {
+      const text = `Cannot open repository: expected one of the namespace "${namespace}"`;
+      throw new ActorError("forbidden", text);
+    }
     next();
   }
 
@@ -117,7 +131,7 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
     try {
       const response = await send(path, {
         method: request.method,
-        headers: [...request.headers.filter(([header]) => isCarried(header)), [CALLER, name]],
+        headers: [...request.headers.filter(([header]) => isCarried(header, path)), [CALLER, name]],
         body,
         withinMs: Math.max(1, deadlineAt - now()),
       });
@@ -162,18 +176,26 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
 }
 
 /**
- * Reads `http://trunkline/<path below the account>`. Only this host is allowed, and no path that leaves the account.
+ * Reads `http://trunkline/<path below the account>`, where `/git/` leads to its repositories. Only this host is
+ * allowed, and no path that leaves the account.
  */
 function pathOf(url: string, accountId: string): string {
   const read = URL.parse(url);
   if (read?.origin === "http://trunkline") {
+    const [, repository] = /^\/git(\/.*)$/.exec(read.pathname) ?? [];
+    if (repository !== undefined) return `/git/${accountId}${repository}${read.search}`;
     return `/v4/accounts/${accountId}${read.pathname}${read.search}`;
   }
   throw new ActorError("forbidden", "Cannot call the API: expected a path below the account");
 }
 
-const NOT_CARRIED = new Set(["host", "content-length", "authorization", "cookie", CALLER]);
-const isCarried = (name: string) => !NOT_CARRIED.has(name.toLowerCase());
+const NOT_CARRIED = new Set(["host", "content-length", "cookie", CALLER]);
+
+/** Of the API the app itself is the caller; git wants the repository's token. */
+function isCarried(header: string, path: string): boolean {
+  const name = header.toLowerCase();
+  return !NOT_CARRIED.has(name) && (name !== "authorization" || path.startsWith("/git/"));
+}
 
 function answeredHeaders({ rawHeaders }: IncomingMessage): HeaderList {
   const headers: HeaderList = [];
