@@ -15,6 +15,10 @@ import { Socket } from "node:net";
 import { spawn } from "node:child_process?importer=%40some%2Flibrary";
 import { promisify, inherits } from "node:util";
 import { createRequire } from "node:module";
+import os from "node:os";
+import { isatty } from "node:tty";
+import { performance as clock } from "node:perf_hooks";
+import channels from "node:diagnostics_channel";
 import { Agent, callable } from "trunkline/agents";
 
 const { constants: { O_RDONLY }, existsSync = () => false } = fs;
@@ -26,6 +30,11 @@ Old.prototype.write = () => "written";
 const required = createRequire(import.meta.url)("fs");
 fs.gracefulify = true;
 globalAgent.maxSockets = 5;
+const heard = [];
+channels.subscribe("http.client.request.start", (message) => heard.push(message));
+const channel = channels.channel("mine");
+const harmless = [os.platform() === process.platform, os.hostname(), os.cpus(), os.EOL, isatty(1), clock.now() > 0, channel.hasSubscribers,
+  channel.runStores({}, function (a) { return [this, a]; }, 1, 2).map(Number), channels.tracingChannel("t").traceSync((a) => a, {}, null, 3)];
 const uses = {
   read: () => read("a"), later: () => readLater("a"), nested: () => promises.readFile("a"), pool: () => new Pool(),
   socket: () => new Socket(), method: () => fs["exists" + "Sync"]("a"), spawn: () => spawn("ls"), agent: () => globalAgent.destroy(),
@@ -36,6 +45,7 @@ export class User extends Agent<any, any> {
     return [O_RDONLY, METHODS.includes("GET"), STATUS_CODES[404], typeof existsSync, new Old().write(),
       new Old() instanceof http.OutgoingMessage, SecureAgent.name, required.gracefulify === undefined];
   }
+  harmless() { return [...harmless, heard]; }
   async use(name: keyof typeof uses) {
     try { return await uses[name](); } catch (error: any) { return [error.code, error.message]; }
   }
@@ -56,6 +66,12 @@ describe("closed built-in modules", function () {
   it("load with what libraries read, take apart, extend and change while they load", async () => {
     expect(await host.invoke("User/u", "loaded")).to.deep.equal([
       ...[0, true, "Not Found", "function", "written", true, "Agent", true],
+    ]);
+  });
+
+  it("answer what libraries ask while they load, without a look at the machine", async () => {
+    expect(await host.invoke("User/u", "harmless")).to.deep.equal([
+      ...[true, "localhost", [], "\n", false, true, false, [1, 2], 3, []],
     ]);
   });
 

@@ -7,6 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-builtins.ts";
+import { harmlessParts } from "./harmless-builtins.ts";
 
 /** What a module exports: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
 export interface BuiltinShape {
@@ -34,7 +35,7 @@ export function closedBuiltin(name: string, importer?: string): object {
     // As Node refuses what its permissions forbid: some libraries know the code.
     return Object.assign(new Error(text), { code: "ERR_ACCESS_DENIED" });
   };
-  return copyOf(shapes[name] ?? NOTHING, "", refuse);
+  return Object.assign(copyOf(shapes[name] ?? NOTHING, "", refuse), harmlessParts(name));
 }
 
 function copyOf(
@@ -50,11 +51,11 @@ function copyOf(
   return copy;
 }
 
-/** No arrow function: classes extend it, and code that constructs it is refused alike. */
+/** Code may call it, construct it or extend it as a class: all but the last is refused. */
 function refusing(name: string, used: string, refuse: (used: string) => Error): object {
-  const stub = () => {
+  function stub() {
     throw refuse(used);
-  };
+  }
   return Object.defineProperty(stub, "name", { value: name });
 }
 
