@@ -8,7 +8,10 @@ import {
   AGENT_BYTES_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT_MAX,
+  APP_PORTS_MAX,
+  APP_PORTS_PRESET,
 } from "../schemas/apps/app-limits.ts";
+import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
@@ -66,6 +69,8 @@ export interface Config {
   readonly otlpEndpoint: string | undefined;
   /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
   readonly appsDomain: string;
+  /** Ports of apps on `localhost`; unset: every app is below `appsDomain` alone. */
+  readonly appsPorts: PortRange | undefined;
   /** Keys that seal the secrets of apps, the newest first; empty: the key in the data folder. */
   readonly secretsKeys: readonly string[];
   /** The lowest level that is logged. */
@@ -136,12 +141,15 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    appsPorts: appsPortsFrom(settings),
     logLevel: settings.TRUNKLINE_LOG_LEVEL,
     metricsToken: settings.TRUNKLINE_METRICS_TOKEN,
     metricsPort: settings.TRUNKLINE_METRICS_PORT,
     secretsKeys: Object.freeze(settings.TRUNKLINE_SECRETS_KEY),
   });
 }
+
+const PORTS_WANTED = `a range of at most ${APP_PORTS_MAX} ports, such as "8801-8900"`;
 
 const Settings = z.object({
   TRUNKLINE_HOST: z
@@ -198,6 +206,12 @@ const Settings = z.object({
       'a domain in lower case, with a port where it is not that of the scheme, such as "apps.example.com"',
     )
     .optional(),
+  TRUNKLINE_APPS_PORTS: z
+    .string()
+    .transform((text) => readPorts(text) ?? text)
+    .refine((ports) => typeof ports === "object", PORTS_WANTED)
+    .transform((ports) => (typeof ports === "object" ? ports : undefined))
+    .optional(),
   TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info"),
   // Too long to guess; the characters of a bearer token (RFC 6750 section 2.1).
   TRUNKLINE_METRICS_TOKEN: z
@@ -223,6 +237,11 @@ const Checked = Settings.superRefine((settings, context) => {
     needs("TRUNKLINE_AI_MODEL", "the name of a model beside the other TRUNKLINE_AI_ ones");
   if (settings.TRUNKLINE_METRICS_PORT === settings.TRUNKLINE_PORT)
     needs("TRUNKLINE_METRICS_PORT", "another port than TRUNKLINE_PORT");
+  if (settings.TRUNKLINE_APPS_PORTS && !isSingleMachine(settings)) {
+    const message =
+      "no ports of apps, which need http://127.0.0.1 as TRUNKLINE_PUBLIC_URL, and neither TRUNKLINE_APPS_DOMAIN nor TRUNKLINE_NATS_URL";
+    needs("TRUNKLINE_APPS_PORTS", message);
+  }
   if (settings.TRUNKLINE_NATS_URL !== undefined) return;
   if (settings.TRUNKLINE_REPLICAS !== 1)
     needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
@@ -278,6 +297,30 @@ function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
   const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_MODEL: model } = settings;
   if (baseUrl === undefined || model === undefined) return undefined;
   return Object.freeze({ baseUrl, key: settings.TRUNKLINE_AI_KEY, model });
+}
+
+/** Whether browsers of this machine alone come here, so that apps may have ports of its `localhost`. */
+function isSingleMachine(settings: z.output<typeof Settings>): boolean {
+  const { TRUNKLINE_HOST: host, TRUNKLINE_PUBLIC_URL: publicUrl } = settings;
+  // A gateway at `localhost` would get its own cookies sent to apps: browsers tell hosts apart, and ports not.
+  const isLoopback = publicUrl === undefined || /^http:\/\/127\.0\.0\.1(:|\/|$)/.test(publicUrl);
+  const isAlone = (settings.TRUNKLINE_APPS_DOMAIN ?? settings.TRUNKLINE_NATS_URL) === undefined;
+  return host === "127.0.0.1" && isLoopback && isAlone;
+}
+
+/** By default the ports after the gateway's own. */
+function appsPortsFrom(settings: z.output<typeof Settings>): PortRange | undefined {
+  if (!isSingleMachine(settings)) return undefined;
+  const first = settings.TRUNKLINE_PORT + 1;
+  if (settings.TRUNKLINE_APPS_PORTS) return settings.TRUNKLINE_APPS_PORTS;
+  if (first > PORT_MAX) return undefined;
+  return { first, last: Math.min(first + APP_PORTS_PRESET - 1, PORT_MAX) };
+}
+
+function readPorts(text: string): PortRange | undefined {
+  const [first = 0, last = 0] = /^(\d{1,5})-(\d{1,5})$/.exec(text)?.slice(1).map(Number) ?? [];
+  const isRange = first >= 1 && first <= last && last <= PORT_MAX && last - first < APP_PORTS_MAX;
+  return isRange ? { first, last } : undefined;
 }
 
 function isRole(text: string): text is Role {

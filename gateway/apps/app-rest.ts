@@ -191,7 +191,7 @@ function pathOf(url: string, accountId: string): string {
 
 const NOT_CARRIED = new Set(["host", "content-length", "cookie", CALLER]);
 
-/** Of the API the app itself is the caller; git wants the repository's token. */
+/** The app itself calls the API. Git needs the repository's token. */
 function isCarried(header: string, path: string): boolean {
   const name = header.toLowerCase();
   return !NOT_CARRIED.has(name) && (name !== "authorization" || path.startsWith("/git/"));

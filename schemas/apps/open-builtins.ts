@@ -41,7 +41,7 @@ export interface ReadSpecifier {
   module: string;
   /** The module without `node:`. */
   name: string;
-  /** Who imports it, where the bundle says so. */
+  /** The importing package or file, if the bundle names one. */
   importer: string | undefined;
 }
 

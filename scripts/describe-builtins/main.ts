@@ -17,7 +17,7 @@ interface Shape {
 }
 
 const usable = new Set<string>([...OPEN_BUILTINS, ...REPLACED_BUILTINS]);
-// Those that begin with _ are Node's own, and deprecated as imports.
+// Names with a leading _ are internal to Node, and deprecated as imports.
 const closed = builtinModules.map(bareName).filter((name) => !usable.has(name) && !/^_/.test(name));
 for (const name of [...new Set(closed)].toSorted()) {
   const shape = shapeOf(process.getBuiltinModule(`node:${name}`) as object, 0);

@@ -211,7 +211,12 @@ export function appRoutes({
 
   async function deploy({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) {
     const of = { accountId, name: parameters.app };
-    return { result: wireApp(await deployApp({ actors, blobs }, of, body), accountId) };
+    return {
+      result: wireApp(
+        await deployApp({ actors, blobs, ports: addresses.ports }, of, body),
+        accountId,
+      ),
+    };
   }
 
   async function getApp({ caller: { accountId }, parameters }: OfApp) {
@@ -221,6 +226,7 @@ export function appRoutes({
 
   async function deleteApp({ caller: { accountId }, parameters }: OfApp) {
     await actors.call(app, appKey(accountId, parameters.app), "delete", {});
+    addresses.ports?.close({ accountId, app: parameters.app });
     return { result: { name: parameters.app } };
   }
 
