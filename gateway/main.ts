@@ -120,8 +120,10 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   const server = makeServer();
   const port = await listen(server, config);
   try {
-    await makeFirstAccount(context);
-    await ports?.openAll();
+    await whenActorsAnswer(context, async () => {
+      await makeFirstAccount(context);
+      await ports?.openAll();
+    });
   } catch (error) {
     await stop();
     throw error;
@@ -205,12 +207,19 @@ function endWhenLate(request: IncomingMessage, response: ServerResponse, withinM
   request.once("end", end);
 }
 
-/** Makes the first account. Waits for the actors, which may start later and on other machines. */
-async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
+async function makeFirstAccount({ actors, config, logger }: GatewayContext): Promise<void> {
   const { dataDir, publicUrl, metricsToken } = config;
+  await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
+}
+
+/** Does what needs actors, which may start later and on other machines. */
+async function whenActorsAnswer(
+  { logger, signal }: GatewayContext,
+  work: () => Promise<void>,
+): Promise<void> {
   for (;;) {
     try {
-      await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
+      await work();
       return;
     } catch (error) {
       const passing =

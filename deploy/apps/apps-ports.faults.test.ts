@@ -160,11 +160,29 @@ describe("ports of apps on a single machine", function () {
         `Cannot open port ${taken} of app "two": another program uses it; end that program and deploy again, or choose other ports by TRUNKLINE_APPS_PORTS`,
       );
       expect((await platform.ask("two", "/")).status).to.equal(200);
+      // Not the other program's address.
+      const { url } = (await platform.rest("GET", "/apps/two")).body.result;
+      expect(url).to.equal(`http://${platform.hostOf("two")}`);
     } finally {
       other.close();
       await once(other, "close");
     }
     expect(await deploy("two")).to.equal(two);
     expect((await get(two)).status).to.equal(200);
+  });
+
+  it("an app whose port is outside of the range gets another at the next start", async () => {
+    const before = (await platform.rest("GET", "/apps/one")).body.result.url;
+    instance.signal("SIGTERM");
+    await instance.exit();
+    ports = { first: ports.last + 1, last: ports.last + 3 };
+    instance = await start();
+    platform = new AppPlatform(instance, folder, await instance.credentials());
+    const { url } = (await platform.rest("GET", "/apps/one")).body.result;
+    expect(url).to.not.equal(before);
+    expect(Number(new URL(url).port)).to.be.within(ports.first, ports.last);
+    expect((await get(url)).status).to.equal(200);
+    const gone = await get(before).catch((error: NodeJS.ErrnoException) => error.code);
+    expect(gone).to.equal("ECONNREFUSED");
   });
 });

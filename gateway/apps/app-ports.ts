@@ -47,25 +47,23 @@ export class AppPorts {
     return [...this.#servers.values()].flat();
   }
 
-  /** Opens the ports of all apps that have one. A port that is taken leaves its app at its other addresses. */
+  /** Opens the ports of all apps that have one. An app whose port cannot be opened keeps its other addresses. */
   async openAll(): Promise<void> {
-    const { actors, range, logger } = this.#parts;
+    const { actors, logger } = this.#parts;
     const { ports } = await actors.call(appPorts, APP_PORTS, "list", {});
-    for (const one of ports) {
-      if (one.port < range.first || one.port > range.last) continue;
-      this.#know(one);
-      try {
-        await this.#listen(one.port);
-      } catch (error) {
-        if (!isTaken(error)) throw error;
-        logger.warn({ app: one.app, accountId: one.accountId }, takenText(one));
-      }
+    for (const { accountId, app } of ports) {
+      await this.open({ accountId, app }).catch((error: unknown) => {
+        const isFinal =
+          error instanceof ActorError && ["conflict", "limit_reached"].includes(error.code);
+        if (!isFinal) throw error;
+        logger.warn({ app, accountId }, error.message);
+      });
     }
   }
 
   /**
-   * Resolves when the app's port is open, with whether it is a new one. Throws `conflict` where the app has one that
-   * another program uses.
+   * Resolves when the app's port is open, with whether it is a new one: where the app has none in the range. Throws
+   * `conflict` where the app has one that another program uses.
    */
   open(of: AppOf): Promise<boolean> {
     const key = keyOf(of);
@@ -82,15 +80,13 @@ export class AppPorts {
 
   /** Closes the port of a deleted app. It is freed when all data of the app is removed. */
   close(of: AppOf): void {
-    const known = this.#byApp.get(keyOf(of));
-    if (!known) return;
-    this.#byApp.delete(keyOf(of));
-    this.#byPort.delete(known.port);
-    for (const server of this.#servers.get(known.port) ?? []) {
+    const port = this.#forget(of);
+    for (const server of this.#servers.get(port ?? 0) ?? []) {
       server.close();
-      server.closeIdleConnections();
+      // What came by a connection that stays would be for no app.
+      server.closeAllConnections();
     }
-    this.#servers.delete(known.port);
+    this.#servers.delete(port ?? 0);
   }
 
   async #open({ accountId, app }: AppOf): Promise<boolean> {
@@ -107,6 +103,7 @@ export class AppPorts {
         return isNew;
       } catch (error) {
         if (!isTaken(error)) throw error;
+        this.#forget(made);
         if (!isNew) throw new ActorError("conflict", takenText(made));
         taken.push(made.port);
       }
@@ -114,10 +111,16 @@ export class AppPorts {
   }
 
   #know(one: AppPort): void {
-    const before = this.#byApp.get(keyOf(one));
-    if (before && before.port !== one.port) this.#byPort.delete(before.port);
+    this.#forget(one);
     this.#byApp.set(keyOf(one), one);
     this.#byPort.set(one.port, one);
+  }
+
+  #forget(of: AppOf): number | undefined {
+    const port = this.#byApp.get(keyOf(of))?.port;
+    this.#byApp.delete(keyOf(of));
+    if (port !== undefined) this.#byPort.delete(port);
+    return port;
   }
 
   async #listen(port: number): Promise<void> {

@@ -10,7 +10,9 @@ const OF_PROGRAMS =
 
 export function leadToOwnHost(publicUrl: string): RequestHandler {
   return (request, response, next) => {
-    if (request.hostname !== "localhost" || OF_PROGRAMS.test(request.path)) return next();
+    // Undefined where a client of HTTP/1.0 sends none.
+    const host = (request.hostname as string | undefined)?.toLowerCase();
+    if (host !== "localhost" || OF_PROGRAMS.test(request.path)) return next();
     response.redirect(308, publicUrl + request.originalUrl);
   };
 }
