@@ -18,7 +18,9 @@ export class InstalledPackages implements AsyncDisposable {
     const names = Object.entries(versions).map(([name, version]) => `${name}@${version}`);
     await writeFile(join(folder, "package.json"), '{ "private": true }');
     const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    const npm = spawn("npm", ["install", "--prefer-offline", ...quiet, ...names], {
+    // A cache of its own: npm fails where another program cleans the shared one meanwhile.
+    const cache = ["--cache", join(folder, "cache")];
+    const npm = spawn("npm", ["install", ...cache, ...quiet, ...names], {
       cwd: folder,
       stdio: ["ignore", "ignore", "inherit"],
     });
