@@ -24,6 +24,7 @@ import { agentAlarmActor } from "./apps/agent-alarm/agent-alarm.ts";
 import { agentInboxActor } from "./apps/agent-inbox/agent-inbox.ts";
 import { appActor } from "./apps/app/app.ts";
 import { appListActor } from "./apps/app-list/app-list.ts";
+import { appPortsActor } from "./apps/app-ports/app-ports.ts";
 import { appUsageActor } from "./apps/app-usage/app-usage.ts";
 import { endpointBreakerActor } from "./apps/endpoint-breaker/endpoint-breaker.ts";
 import type { SecretBox } from "./apps/lib/app-secrets/secret-box.ts";
@@ -79,6 +80,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   apiTokenActor,
   appActor,
   appListActor,
+  appPortsActor,
   appUsageActor,
   clientLogoActor,
   crawlListActor,

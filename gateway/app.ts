@@ -12,7 +12,8 @@ import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { accountRoutes } from "./account/routes/accounts.ts";
 import { memberRoutes } from "./account/routes/members.ts";
 import { tokenRoutes } from "./account/routes/tokens.ts";
-import { readAppRequest } from "./apps/app-addresses.ts";
+import { type AppAddresses, originOf, readAppRequest } from "./apps/app-addresses.ts";
+import type { AppPorts } from "./apps/app-ports.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
 import type { HearBelow } from "./apps/begun-requests.ts";
 import { appRoutes } from "./apps/routes/apps.ts";
@@ -39,6 +40,7 @@ import { healthRouter } from "./platform/health.ts";
 import { landingRouter, notFoundPage } from "./platform/landing.ts";
 import { metricsRouter } from "./platform/metrics.ts";
 import { metricsTokenOf } from "./platform/metrics-token.ts";
+import { leadToOwnHost } from "./platform/own-host.ts";
 import { renderingRoutes } from "./rendering/rendering.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 import { artifactRoutes } from "./repositories/routes/artifacts.ts";
@@ -57,6 +59,8 @@ export interface GatewayParts {
   repositories?: Repositories;
   /** What serving apps needs. */
   apps?: AppsParts;
+  /** On a single machine: the ports of apps. */
+  appPorts?: AppPorts | undefined;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
@@ -112,6 +116,7 @@ export function buildApp(
     ...(config.otlpEndpoint === undefined ? [] : [traceRequests]),
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
+  if (parts.appPorts) app.use(leadToOwnHost(config.publicUrl));
   app.use(healthRouter(missing));
   if (config.metricsPort === undefined) {
     app.use(metricsRouter(registry, metricsTokenOf(config)));
@@ -135,7 +140,16 @@ export function buildApp(
 export function routeTable(
   parts: Pick<
     GatewayParts,
-    "actors" | "blobs" | "live" | "repositories" | "apps" | "config" | "now" | "stopping" | "readMs"
+    | "actors"
+    | "blobs"
+    | "live"
+    | "repositories"
+    | "apps"
+    | "appPorts"
+    | "config"
+    | "now"
+    | "stopping"
+    | "readMs"
   >,
 ): Route[] {
   const { actors, config, now, repositories, apps } = parts;
@@ -169,12 +183,9 @@ export function routeTable(
 }
 
 export const addressesOf = (
-  { config }: Pick<GatewayParts, "config">,
+  { config, appPorts: ports }: Pick<GatewayParts, "config" | "appPorts">,
   { appsDomain }: AppsParts,
-) => ({
-  publicUrl: config.publicUrl,
-  appsDomain,
-});
+): AppAddresses => ({ publicUrl: config.publicUrl, appsDomain, ports });
 
 function ofApps(
   parts: GatewayParts,
@@ -186,8 +197,12 @@ function ofApps(
   const addresses = addressesOf(parts, apps);
   const router = Router();
   router.use((request, response, next) => {
-    const { headers, url } = request;
-    const asked = readAppRequest(addresses, { host: headers.host, url });
+    const { headers, url, socket } = request;
+    const port = socket.localPort;
+    const asked = readAppRequest(addresses, { host: headers.host, url, port });
+    const atPort = asked && asked.app === "" ? addresses.ports?.appAt(port) : undefined;
+    // Its port by another name than `localhost`.
+    if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
     if (asked) localsOf(response).askedOfApp = asked;
     next(asked ? undefined : "router");
   });

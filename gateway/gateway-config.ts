@@ -1,4 +1,6 @@
 /** The gateway's part of the configuration. */
+import type { PortRange } from "../schemas/apps/app-ports.ts";
+
 export interface GatewayConfig {
   host: string;
   port: number;
@@ -21,6 +23,8 @@ export interface GatewayConfig {
   dnsWindowSeconds: number;
   /** Closed: new users only by invitation. Unset: open. */
   signup?: "open" | "closed" | undefined;
+  /** Ports of apps on `localhost`; unset: every app is below its domain alone. */
+  appsPorts?: PortRange | undefined;
   shutdownSeconds: number;
   /** Opens /metrics; unset: the token that the first start writes to credentials.json. */
   metricsToken?: string | undefined;

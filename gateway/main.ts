@@ -25,10 +25,11 @@ import {
   routesOfApps,
   routeTable,
 } from "./app.ts";
+import { AppPorts } from "./apps/app-ports.ts";
 import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
-import { type SocketRoute, socketRouter } from "./apps/sockets/socket-router.ts";
+import { type SocketRoute, type SocketRouter, socketRouter } from "./apps/sockets/socket-router.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
@@ -83,8 +84,12 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   let started = false;
   const counts = new RequestCounts();
   const leaving = new AbortController();
+  const { appsPorts: range } = config;
+  const ports =
+    context.apps && range && new AppPorts({ ...context, range, makeServer: () => makeServer() });
   const parts: GatewayParts = {
     ...context,
+    appPorts: ports,
     registry,
     counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
@@ -109,22 +114,18 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     new AgentSockets({
       ...context,
       ...context.apps,
-      addresses: addressesOf(context, context.apps),
+      addresses: addressesOf(parts, context.apps),
     });
   const socketRoutes = [...(context.socketRoutes ?? []), ...(agentSockets ? [agentSockets] : [])];
   const sockets = socketRouter(socketRoutes, { logger });
-  const server = httpServer(app, context.timeouts);
-  server.on("upgrade", sockets.upgrade);
   let stopping = false;
-  server.on("request", (_request, response) => {
-    response.once("close", () => {
-      // Node closes only connections that are idle when the stop begins.
-      if (stopping) setImmediate(() => server.closeIdleConnections());
-    });
-  });
+  const server = makeServer();
   const port = await listen(server, config);
   try {
-    await makeFirstAccount(context);
+    await whenActorsAnswer(context, async () => {
+      await makeFirstAccount(context);
+      await ports?.openAll();
+    });
   } catch (error) {
     await stop();
     throw error;
@@ -132,28 +133,46 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   started = true;
   return { name: "gateway", port, counts: () => counts.all(), stop };
 
+  function makeServer(): Server {
+    const made = httpServer(app, context.timeouts);
+    made.on("upgrade", sockets.upgrade);
+    made.on("request", (_request, response) => {
+      response.once("close", () => {
+        // Node closes only connections that are idle when the stop begins.
+        if (stopping) setImmediate(() => made.closeIdleConnections());
+      });
+    });
+    return made;
+  }
+
   async function stop(): Promise<void> {
     stopping = true;
     leaving.abort(new ActorError("unavailable", "Cannot go on: this process is stopping"));
-    const closed = once(server, "close");
-    // Refuses new connections and closes idle ones.
-    server.close();
-    const late = setTimeout(
-      () => {
-        logger.warn({}, "requests cut off");
-        server.closeAllConnections();
-        sockets.terminate();
-      },
-      config.shutdownSeconds * DRAIN_SHARE * 1_000,
-    );
-    await Promise.all([closed, sockets.close()]);
+    const withinMs = config.shutdownSeconds * DRAIN_SHARE * 1_000;
+    const late = await drain([server, ...(ports?.servers ?? [])], { sockets, logger, withinMs });
     // An agent that does not answer in time finds out at its next frame.
-    const given = sleep(config.shutdownSeconds * DRAIN_SHARE * 1_000, undefined, { ref: false });
-    await Promise.race([agentSockets?.close(), given]);
+    await Promise.race([agentSockets?.close(), sleep(withinMs, undefined, { ref: false })]);
     leaveTokens?.();
     await appRest?.close();
     clearTimeout(late);
   }
+}
+
+/** Resolves when all requests and sockets have ended. The timer cuts them off, and is the caller's to clear. */
+async function drain(
+  servers: readonly Server[],
+  { sockets, logger, withinMs }: { sockets: SocketRouter; logger: Logger; withinMs: number },
+): Promise<NodeJS.Timeout> {
+  const closed = servers.map((one) => once(one, "close"));
+  // Refuses new connections and closes idle ones.
+  for (const one of servers) one.close();
+  const late = setTimeout(() => {
+    logger.warn({}, "requests cut off");
+    for (const one of servers) one.closeAllConnections();
+    sockets.terminate();
+  }, withinMs);
+  await Promise.all([...closed, sockets.close()]);
+  return late;
 }
 
 /** Makes the HTTP server, with bounds on headers and on the time that a request may take to arrive. */
@@ -190,12 +209,19 @@ function endWhenLate(request: IncomingMessage, response: ServerResponse, withinM
   request.once("end", end);
 }
 
-/** Makes the first account. Waits for the actors, which may start later and on other machines. */
-async function makeFirstAccount({ actors, config, logger, signal }: GatewayContext): Promise<void> {
+async function makeFirstAccount({ actors, config, logger }: GatewayContext): Promise<void> {
   const { dataDir, publicUrl, metricsToken } = config;
+  await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
+}
+
+/** Does what needs actors, which may start later and on other machines. */
+async function whenActorsAnswer(
+  { logger, signal }: GatewayContext,
+  work: () => Promise<void>,
+): Promise<void> {
   for (;;) {
     try {
-      await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
+      await work();
       return;
     } catch (error) {
       const passing =

@@ -32,6 +32,7 @@ describe("config", () => {
       dnsPollSeconds: 60,
       dnsWindowSeconds: 172_800,
       appsDomain: "apps.localhost:8787",
+      appsPorts: { first: 8788, last: 8887 },
       logLevel: "info",
       metricsToken: undefined,
       metricsPort: undefined,
@@ -73,6 +74,37 @@ describe("config", () => {
       expect(() => configFromEnvironment({ TRUNKLINE_APPS_DOMAIN: domain }), domain).to.throw(
         `TRUNKLINE_APPS_DOMAIN: expected a domain in lower case`,
       );
+    }
+  });
+
+  it("TRUNKLINE_APPS_PORTS is a range, by default the ports after the gateway's own", () => {
+    const read = (settings: NodeJS.ProcessEnv) => configFromEnvironment(settings).appsPorts;
+    expect(read({ TRUNKLINE_PORT: "65500" })).to.deep.equal({ first: 65_501, last: 65_535 });
+    expect(read({ TRUNKLINE_PORT: "65535" })).to.equal(undefined);
+    expect(read({ TRUNKLINE_APPS_PORTS: "9000-9999" })).to.deep.equal({ first: 9000, last: 9999 });
+    for (const ports of ["9000-10000", "9000", "9001-9000", "0-5", "65530-65536", "a-b"]) {
+      expect(() => read({ TRUNKLINE_APPS_PORTS: ports }), ports).to.throw(
+        `TRUNKLINE_APPS_PORTS: expected a range of at most 1000 ports, such as "8801-8900", found "${ports}"`,
+      );
+    }
+  });
+
+  it("apps have ports on a single machine alone, where the platform is not at localhost itself", () => {
+    const loopback = { TRUNKLINE_PUBLIC_URL: "http://127.0.0.1:9000/" };
+    expect(configFromEnvironment(loopback).appsPorts).to.not.equal(undefined);
+    for (const settings of [
+      { TRUNKLINE_HOST: "0.0.0.0" },
+      { TRUNKLINE_PUBLIC_URL: "http://localhost:8787" },
+      { TRUNKLINE_PUBLIC_URL: "http://127.0.0.1.example" },
+      { TRUNKLINE_PUBLIC_URL: "https://127.0.0.1" },
+      { TRUNKLINE_APPS_DOMAIN: "apps.example" },
+      { TRUNKLINE_NATS_URL: "nats://a" },
+    ]) {
+      expect(configFromEnvironment(settings).appsPorts, JSON.stringify(settings)).to.equal(
+        undefined,
+      );
+      const both = () => configFromEnvironment({ ...settings, TRUNKLINE_APPS_PORTS: "1-5" });
+      expect(both).to.throw("TRUNKLINE_APPS_PORTS: expected no ports of apps, which need");
     }
   });
 

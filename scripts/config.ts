@@ -1,9 +1,11 @@
 /** Reads every setting from the environment, once, into one checked value. */
 import { resolve } from "node:path";
 import type { z } from "zod";
+import { APP_PORTS_PRESET } from "../schemas/apps/app-limits.ts";
+import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
-import { type LogLevel, type Role, Settings } from "./settings.ts";
+import { type LogLevel, PORT_MAX, type Role, Settings } from "./settings.ts";
 
 export interface Config {
   readonly host: string;
@@ -47,6 +49,8 @@ export interface Config {
   readonly otlpEndpoint: string | undefined;
   /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
   readonly appsDomain: string;
+  /** Ports of apps on `localhost`; unset: every app is below `appsDomain` alone. */
+  readonly appsPorts: PortRange | undefined;
   /** Keys that seal the secrets of apps, the newest first; empty: the key in the data folder. */
   readonly secretsKeys: readonly string[];
   /** The lowest level that is logged. */
@@ -111,6 +115,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     trustProxy: settings.TRUNKLINE_TRUST_PROXY,
     otlpEndpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT,
     appsDomain: settings.TRUNKLINE_APPS_DOMAIN ?? `apps.localhost:${port}`,
+    appsPorts: appsPortsFrom(settings),
     logLevel: settings.TRUNKLINE_LOG_LEVEL,
     metricsToken: settings.TRUNKLINE_METRICS_TOKEN,
     metricsPort: settings.TRUNKLINE_METRICS_PORT,
@@ -130,6 +135,11 @@ const Checked = Settings.superRefine((settings, context) => {
     needs("TRUNKLINE_AI_MODEL", "the name of a model beside the other TRUNKLINE_AI_ ones");
   if (settings.TRUNKLINE_METRICS_PORT === settings.TRUNKLINE_PORT)
     needs("TRUNKLINE_METRICS_PORT", "another port than TRUNKLINE_PORT");
+  if (settings.TRUNKLINE_APPS_PORTS && !isSingleMachine(settings)) {
+    const message =
+      "no ports of apps, which need http://127.0.0.1 as TRUNKLINE_PUBLIC_URL, and neither TRUNKLINE_APPS_DOMAIN nor TRUNKLINE_NATS_URL";
+    needs("TRUNKLINE_APPS_PORTS", message);
+  }
   if (settings.TRUNKLINE_NATS_URL !== undefined) return;
   if (settings.TRUNKLINE_REPLICAS !== 1)
     needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
@@ -141,6 +151,24 @@ function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
   const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_MODEL: model } = settings;
   if (baseUrl === undefined || model === undefined) return undefined;
   return Object.freeze({ baseUrl, key: settings.TRUNKLINE_AI_KEY, model });
+}
+
+/** Returns whether only browsers of this machine come here, so that apps may have ports of its `localhost`. */
+function isSingleMachine(settings: z.output<typeof Settings>): boolean {
+  const { TRUNKLINE_HOST: host, TRUNKLINE_PUBLIC_URL: publicUrl } = settings;
+  // Browsers send cookies of a host to all of its ports. So a gateway at `localhost` would show its cookies to apps.
+  const isLoopback = publicUrl === undefined || /^http:\/\/127\.0\.0\.1(:|\/|$)/.test(publicUrl);
+  const isAlone = (settings.TRUNKLINE_APPS_DOMAIN ?? settings.TRUNKLINE_NATS_URL) === undefined;
+  return host === "127.0.0.1" && isLoopback && isAlone;
+}
+
+/** By default the ports after the gateway's own. */
+function appsPortsFrom(settings: z.output<typeof Settings>): PortRange | undefined {
+  if (!isSingleMachine(settings)) return undefined;
+  const first = settings.TRUNKLINE_PORT + 1;
+  if (settings.TRUNKLINE_APPS_PORTS) return settings.TRUNKLINE_APPS_PORTS;
+  if (first > PORT_MAX) return undefined;
+  return { first, last: Math.min(first + APP_PORTS_PRESET - 1, PORT_MAX) };
 }
 
 /** Removes credentials from a URL, because error messages reach logs. */

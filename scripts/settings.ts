@@ -7,7 +7,9 @@ import {
   AGENT_BYTES_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT_MAX,
+  APP_PORTS_MAX,
 } from "../schemas/apps/app-limits.ts";
+import type { PortRange } from "../schemas/apps/app-ports.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
 import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/render-limits.ts";
@@ -26,13 +28,15 @@ export type Role = (typeof ROLES)[number];
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const PORT_MAX = 65_535;
+export const PORT_MAX = 65_535;
 const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
 const REQUESTS_MAX = 1_000_000_000;
 const BYTES_MAX = 10 ** 14;
 /** Express's names for ranges of nearby addresses. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
+
+const PORTS_WANTED = `a range of at most ${APP_PORTS_MAX} ports, such as "8801-8900"`;
 
 /** Settings by the name of their variable. `unset` says in words what holds without it. */
 export const Settings = z.object({
@@ -182,8 +186,19 @@ export const Settings = z.object({
     .optional()
     .meta({
       description:
-        "Parent domain of the apps: each has the origin `<app>.<account>.<this domain>`. Use a separate domain, with a wildcard record and a certificate for two labels",
+        "Parent domain of the apps: each has the origin `<app>.<account>.<this domain>`. Without it, apps of a single machine have ports, see `TRUNKLINE_APPS_PORTS`. Use a separate domain, with a wildcard record and a certificate for two labels",
       unset: "apps.localhost:PORT",
+    }),
+  TRUNKLINE_APPS_PORTS: z
+    .string()
+    .transform((text) => readPorts(text) ?? text)
+    .refine((ports) => typeof ports === "object", PORTS_WANTED)
+    .transform((ports) => (typeof ports === "object" ? ports : undefined))
+    .optional()
+    .meta({
+      description:
+        "On a single machine: ports of `localhost` for apps, one each. They need `http://127.0.0.1` as public URL, and neither `TRUNKLINE_APPS_DOMAIN` nor `TRUNKLINE_NATS_URL`",
+      unset: "the 100 ports after `TRUNKLINE_PORT`",
     }),
   TRUNKLINE_LOG_LEVEL: oneOf(LOG_LEVELS).default("info").meta({
     description:
@@ -258,6 +273,12 @@ function ranges() {
     (range) => ipaddr.isValidCIDR(range),
     'CIDR ranges such as "10.0.0.0/8", separated by commas',
   ).default([]);
+}
+
+function readPorts(text: string): PortRange | undefined {
+  const [first = 0, last = 0] = /^(\d{1,5})-(\d{1,5})$/.exec(text)?.slice(1).map(Number) ?? [];
+  const isRange = first >= 1 && first <= last && last <= PORT_MAX && last - first < APP_PORTS_MAX;
+  return isRange ? { first, last } : undefined;
 }
 
 function isRole(text: string): text is Role {

@@ -167,6 +167,27 @@ const STEPS = {
     }
     return answers;
   },
+  async git({ ARTIFACTS, BROWSER }) {
+    const { token } = await ARTIFACTS.create("by-git");
+    const own = "/git/" + ARTIFACTS.namespace;
+    const list = "info/refs?service=git-upload-pack";
+    const authorization = "Basic " + btoa("x:" + token.split("?")[0]);
+    const statuses = [];
+    for (const [binding, path, headers] of [
+      [ARTIFACTS, own + "/by-git.git/" + list, { authorization }],
+      [ARTIFACTS, "http://trunkline" + own + "/by-git/" + list, { authorization }],
+      [ARTIFACTS, own + "/by-git.git/" + list, {}],
+      [ARTIFACTS, "/git/elsewhere/by-git.git/" + list, { authorization }],
+      [ARTIFACTS, own + "/../elsewhere/by-git.git/" + list, { authorization }],
+      [ARTIFACTS, own + "%2F..%2Felsewhere/by-git.git/" + list, { authorization }],
+      [ARTIFACTS, "/git", { authorization }],
+      [BROWSER, own + "/by-git.git/" + list, { authorization }],
+    ]) {
+      const answer = await binding.fetch(path, { headers }).catch((error) => ({ status: error.refusal ?? error.name }));
+      statuses.push(answer.status);
+    }
+    return statuses;
+  },
   async pdf({ BROWSER }) {
     const bytes = await BROWSER.pdf({ html: "<h1>From an app</h1>", pdfOptions: { format: "a4" } });
     return { begins: new TextDecoder().decode(bytes.subarray(0, 5)), bytes: bytes.length, usage: await BROWSER.usage() };
@@ -317,6 +338,10 @@ describe("bindings of apps", function () {
 
   it("fetch() reaches the account's part of the API, as far as the binding goes", async () => {
     expect(await step("elsewhere")).to.deep.equal([404, 403, 403, 403, 403]);
+  });
+
+  it("ARTIFACTS carries git to the repositories of its namespace, which their tokens open", async () => {
+    expect(await step("git")).to.deep.equal([200, 200, 401, 403, 403, 403, 404, 403]);
   });
 
   it("BROWSER prints a PDF, and says what it took", async () => {

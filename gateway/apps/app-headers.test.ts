@@ -41,6 +41,35 @@ describe("app-headers", () => {
     expect(asked(cookie, true)).to.deep.include(["cookie", "session=1"]);
   });
 
+  it("requestHeaders() gives an app with a port its own cookies alone, under the names that it gave them", () => {
+    const read = (cookie: string) => {
+      const rawHeaders = ["Cookie", cookie];
+      const request = { rawHeaders, headers: {} } as unknown as IncomingMessage;
+      const of = { isOwnOrigin: true, cookiePrefix: "tl0a-", client: undefined };
+      return requestHeaders(request, of);
+    };
+    expect(read("a=1; tl0a-a=2;tl0a-b==3; tl0b-a=4; tl_session=5; x=tl0a-c=6")).to.deep.equal([
+      ["cookie", "a=2; b==3"],
+    ]);
+    expect(read("a=1; tl0b-a=4")).to.deep.equal([]);
+  });
+
+  it("answerHeaders() marks the cookies of an app with a port, and hides them from scripts", () => {
+    const cookies: HeaderList = [
+      ["set-cookie", "a=1; Domain=localhost; Path=/"],
+      ["set-cookie", " b=2; httpOnly"],
+      ["set-cookie", "c=httponly"],
+      ["set-cookie", "tl0b-d=4"],
+    ];
+    const answered = answerHeaders(cookies, { prefix: undefined, cookiePrefix: "tl0a-" });
+    expect(answered["set-cookie"]).to.deep.equal([
+      "tl0a-a=1; Path=/; HttpOnly",
+      "tl0a-b=2; httpOnly",
+      "tl0a-c=httponly; HttpOnly",
+      "tl0a-tl0b-d=4; HttpOnly",
+    ]);
+  });
+
   const headers: HeaderList = [
     ["content-type", "text/html"],
     ["set-cookie", "a=1"],

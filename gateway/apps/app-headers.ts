@@ -45,10 +45,17 @@ const SANDBOX = "sandbox";
  */
 const ASKS_FOR_PASSWORD = /\b(?:basic|digest|negotiate|ntlm)\b/i;
 
-/** `isOwnOrigin`: it came to the app's own origin, whose cookies are the app's. */
+/**
+ * `isOwnOrigin`: it came to the app's own origin, whose cookies are the app's. With `cookiePrefix` the host has cookies
+ * of other apps too, and those are the app's whose names begin so.
+ */
 export function requestHeaders(
   request: IncomingMessage,
-  { isOwnOrigin, client }: { isOwnOrigin: boolean; client: string | undefined },
+  {
+    isOwnOrigin,
+    cookiePrefix,
+    client,
+  }: { isOwnOrigin: boolean; cookiePrefix?: string | undefined; client: string | undefined },
 ): HeaderList {
   const listed = new Set(
     (request.headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase()),
@@ -63,7 +70,9 @@ export function requestHeaders(
       // It is read whole and comes whole.
       name !== "expect" &&
       (isOwnOrigin || name !== "cookie");
-    if (isApps) headers.push([name, request.rawHeaders[index + 1] ?? ""]);
+    const said = request.rawHeaders[index + 1] ?? "";
+    const value = name === "cookie" && cookiePrefix ? ownCookies(said, cookiePrefix) : said;
+    if (isApps && (name !== "cookie" || value !== "")) headers.push([name, value]);
   }
   if (client !== undefined) headers.push(["x-forwarded-for", client]);
   return headers;
@@ -72,7 +81,7 @@ export function requestHeaders(
 /** `prefix`: what stands before the app's own paths at our address; absent at its own origin. */
 export function answerHeaders(
   headers: HeaderList,
-  { prefix }: { prefix: string | undefined },
+  { prefix, cookiePrefix }: { prefix: string | undefined; cookiePrefix?: string | undefined },
 ): OutgoingHttpHeaders {
   const out: Record<string, string | string[]> = {};
   for (const [given, said] of headers) {
@@ -85,8 +94,11 @@ export function answerHeaders(
     const value = isClearing ? withoutCookies(said) : said;
     if (isClearing && value === "") continue;
     const known = out[name];
-    if (name === "set-cookie") out[name] = [known ?? []].flat().concat(ofThisHost(value));
-    else if (known === undefined) out[name] = value;
+    if (name === "set-cookie") {
+      const cookie = ofThisHost(value);
+      const kept = cookiePrefix === undefined ? cookie : ofThisApp(cookie, cookiePrefix);
+      out[name] = [known ?? []].flat().concat(kept);
+    } else if (known === undefined) out[name] = value;
     else out[name] = `${known}, ${value}`;
   }
   if (prefix !== undefined) {
@@ -114,3 +126,22 @@ const withoutCookies = (cleared: string) =>
 
 /** A cookie is its app's alone: one for a parent domain would be sent to every other app. */
 const ofThisHost = (cookie: string) => cookie.replaceAll(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, "");
+
+/**
+ * Ports share the cookies of their host. The prefix is a secret of the gateway and the browser, so that no other app
+ * can set a cookie for this one; scripts read none, because they would read those of all apps.
+ */
+function ofThisApp(cookie: string, cookiePrefix: string): string {
+  const isHidden = /;\s*httponly\s*(=[^;]*)?(;|$)/i.test(cookie);
+  return cookiePrefix + cookie.trimStart() + (isHidden ? "" : "; HttpOnly");
+}
+
+/** The cookies of one app, under the names that it gave them. */
+function ownCookies(header: string, cookiePrefix: string): string {
+  return header
+    .split(";")
+    .map((one) => one.trim())
+    .filter((one) => one.startsWith(cookiePrefix))
+    .map((one) => one.slice(cookiePrefix.length))
+    .join("; ");
+}

@@ -42,6 +42,8 @@ const CALLER = "x-trunkline-caller";
 export interface AppRestParts {
   /** The routes, behind the given way to know who asks. */
   routes(authenticated: RequestHandler): RequestHandler;
+  /** Git over HTTP, which tokens of single repositories open. */
+  git?: RequestHandler;
   answerOn: AnswerOn;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   logger: Logger;
@@ -77,7 +79,7 @@ export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
   };
 }
 
-function innerApp({ logger, routes }: AppRestParts, callers: Callers) {
+function innerApp({ logger, routes, git }: AppRestParts, callers: Callers) {
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
@@ -85,6 +87,7 @@ function innerApp({ logger, routes }: AppRestParts, callers: Callers) {
   app.set("query parser", "simple");
   app.use(requestId(logger));
   app.use("/v4", routes(authenticate(callers)));
+  if (git) app.use("/git", holdToNamespace(callers), git);
   app.use(notFound);
   app.use(handleError);
   return app;
@@ -95,6 +98,19 @@ function authenticate(callers: Callers): RequestHandler {
     const caller = callers.get(request.get(CALLER) ?? "");
     if (!caller) throw new ActorError("unauthenticated", "Cannot authenticate: unknown caller");
     localsOf(response).caller = caller;
+    next();
+  };
+}
+
+/** Refuses repositories of other namespaces. The path begins with the account and the namespace. */
+function holdToNamespace(callers: Callers): RequestHandler {
+  return (request, _response, next) => {
+    const { namespace } = callers.get(request.get(CALLER) ?? "") ?? {};
+    const asked = request.path.split("/")[2];
+    if (namespace === undefined || asked !== namespace) {
+      const text = `Cannot open repository: expected one of the namespace "${namespace}"`;
+      throw new ActorError("forbidden", text);
+    }
     next();
   };
 }
@@ -130,7 +146,7 @@ function callRoutes(
     try {
       const response = await send({
         ...{ socketPath, path, method: request.method, body },
-        headers: [...request.headers.filter(([header]) => isCarried(header)), [CALLER, name]],
+        headers: [...request.headers.filter(([header]) => isCarried(header, path)), [CALLER, name]],
         withinMs: Math.max(1, deadlineAt - now()),
       });
       const bytes = await readAll(response);
@@ -173,18 +189,26 @@ function send({ headers, body, withinMs, ...where }: SentCall): Promise<Incoming
 }
 
 /**
- * Reads `http://trunkline/<path below the account>`. Only this host is allowed, and no path that leaves the account.
+ * Reads `http://trunkline/<path below the account>`, where `/git/` leads to its repositories. Only this host is
+ * allowed, and no path that leaves the account.
  */
 function pathOf(url: string, accountId: string): string {
   const read = URL.parse(url);
   if (read?.origin === "http://trunkline") {
+    const [, repository] = /^\/git(\/.*)$/.exec(read.pathname) ?? [];
+    if (repository !== undefined) return `/git/${accountId}${repository}${read.search}`;
     return `/v4/accounts/${accountId}${read.pathname}${read.search}`;
   }
   throw new ActorError("forbidden", "Cannot call the API: expected a path below the account");
 }
 
-const NOT_CARRIED = new Set(["host", "content-length", "authorization", "cookie", CALLER]);
-const isCarried = (name: string) => !NOT_CARRIED.has(name.toLowerCase());
+const NOT_CARRIED = new Set(["host", "content-length", "cookie", CALLER]);
+
+/** The app itself calls the API. Git needs the repository's token. */
+function isCarried(header: string, path: string): boolean {
+  const name = header.toLowerCase();
+  return !NOT_CARRIED.has(name) && (name !== "authorization" || path.startsWith("/git/"));
+}
 
 function answeredHeaders({ rawHeaders }: IncomingMessage): HeaderList {
   const headers: HeaderList = [];

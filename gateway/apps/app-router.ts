@@ -15,7 +15,7 @@ import { type AskedOfApp, localsOf } from "../http/locals.ts";
 import { requestLog } from "../http/middleware/request-log.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { AccountRoom } from "./account-room.ts";
-import { type AppAddresses, machineUrlOf, originOf } from "./app-addresses.ts";
+import { type AppAddresses, calledBaseOf, seenOriginOf } from "./app-addresses.ts";
 import { AppBodies, type TakenBody } from "./app-bodies.ts";
 import { answerHeaders, requestHeaders } from "./app-headers.ts";
 import { pathOf, withoutInside } from "./app-requests.ts";
@@ -84,8 +84,8 @@ function byDeclaration({ serving, addresses, ...parts }: AppRouterParts) {
       secretOf: (name) => serving.secretOf(asked, app, name),
       request: {
         method: request.method,
-        calledUrl: (of.isOwnOrigin ? originOf : machineUrlOf)(addresses, of) + path,
-        url: originOf(addresses, of) + path,
+        calledUrl: calledBaseOf(addresses, of) + path,
+        url: seenOriginOf(addresses, of) + path,
         headers: headersOf(request, asked),
         body: request,
       },
@@ -149,7 +149,8 @@ async function writeAppAnswer(
     const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
     response.status(answer.status);
     // Express would add a charset to what the app says of its content.
-    const headers = answerHeaders(answer.headers, { prefix });
+    const { cookiePrefix } = asked;
+    const headers = answerHeaders(answer.headers, { prefix, cookiePrefix });
     for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
     if (request.method === "HEAD" || !rest) return void response.end(bytes);
     response.flushHeaders();
@@ -188,7 +189,7 @@ async function drop(
 function appRequest(addresses: AppAddresses, { request, asked }: Exchange): AppRequest {
   return {
     method: request.method,
-    url: originOf(addresses, asked) + asked.path,
+    url: seenOriginOf(addresses, asked) + asked.path,
     headers: headersOf(request, asked),
   };
 }
@@ -215,6 +216,9 @@ class Rest {
   }
 }
 
-export function headersOf(request: Request, { isOwnOrigin }: Pick<AskedOfApp, "isOwnOrigin">) {
-  return requestHeaders(request, { isOwnOrigin, client: request.ip });
+export function headersOf(
+  request: Request,
+  { isOwnOrigin, cookiePrefix }: Pick<AskedOfApp, "isOwnOrigin" | "cookiePrefix">,
+) {
+  return requestHeaders(request, { isOwnOrigin, cookiePrefix, client: request.ip });
 }

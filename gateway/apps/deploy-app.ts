@@ -9,6 +9,7 @@ import { appList } from "../../schemas/apps/app-list.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import type { DeployApp } from "../../schemas/apps/http/apps.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
+import type { AppPorts } from "./app-ports.ts";
 
 /** Beside the start itself: the bundle comes to the host, and the answer back. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
@@ -16,11 +17,13 @@ const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
 export interface DeployParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
+  /** Where apps have ports of their own. */
+  ports?: Pick<AppPorts, "open" | "release"> | undefined;
 }
 
 /** Refuses with `app_broken` where it does not start: what served goes on serving. */
 export async function deployApp(
-  { actors, blobs }: DeployParts,
+  { actors, blobs, ports }: DeployParts,
   { accountId, name }: { accountId: string; name: string },
   { config, bundle }: DeployApp,
 ): Promise<AppOverview> {
@@ -35,7 +38,12 @@ export async function deployApp(
     const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; put it first`;
     throw new ActorError("conflict", text);
   }
-  await actors.call(appList, accountId, "admit", { name });
+  const of = { accountId, app: name };
+  const hasNewPort = await ports?.open(of);
+  await actors.call(appList, accountId, "admit", { name }).catch(async (error: unknown) => {
+    if (hasNewPort && isRefusal(error)) await ports?.release(of);
+    throw error;
+  });
   const bytes = Buffer.from(bundle);
   // Each version has its own: the removal of an old one, whenever it comes, takes nothing from a later one of the
   // same text.

@@ -19,6 +19,8 @@ export interface AskedOfApp extends AppOf {
   /** The path that the app sees, with its query. */
   path: string;
   isOwnOrigin: boolean;
+  /** Set where it came by the app's port: what the names of the app's cookies begin with in browsers. */
+  cookiePrefix?: string;
 }
 
 export interface Locals {

@@ -2,6 +2,12 @@
 
 /** Limits of one account. */
 export const APPS_MAX = 500;
+/**
+ * Ports for apps on a single machine, by default and at most. Each takes two descriptors of the gateway, and all of
+ * them stand in one actor's state at 130 bytes each.
+ */
+export const APP_PORTS_PRESET = 100;
+export const APP_PORTS_MAX = 1_000;
 /** Versions kept for a rollback; older ones go with their bundles. */
 export const APP_VERSIONS_MAX = 20;
 /** A bundled script in UTF-8: what people know from platforms of this kind. */

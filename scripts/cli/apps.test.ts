@@ -111,7 +111,7 @@ describe("trunkline for apps", function () {
   it("deploy bundles and uploads what the folder has, and says where it serves", async () => {
     const told = await folder.succeed(["deploy"]);
     expect(told).to.match(/^Deployed hooks, version 1 \(\d+ kB\)\n/);
-    expect(told).to.include(`http://hooks.${platform.accountId}.apps.localhost:`);
+    expect(told).to.match(/^For people {4}http:\/\/localhost:\d+$/m);
     expect(told).to.include(`${platform.url}/apps/${platform.accountId}/hooks`);
     expect(await version()).to.equal("one");
     expect((await platform.ask("hooks", "/secret")).text).to.equal("two\nlines");

@@ -55,6 +55,47 @@ export const all = [createHash("sha256").update("").digest("hex").length, old, n
     expect((await load(text)).all).to.deep.equal([64, { emits: true, text: "3" }, "né"]);
   });
 
+  it("names who imports modules that apps may not use, and leaves the others as they are", async () => {
+    await folder.write("node_modules/@some/library/package.json", { main: "main.js" });
+    await folder.write(
+      "node_modules/@some/library/main.js",
+      `const { Agent } = require("https"); exports.tls = import("tls"); exports.Agent = Agent;`,
+    );
+    await folder.write(
+      "src/index.ts",
+      `import { read } from "fs"; import { createHash } from "crypto"; import * as library from "@some/library";
+export const all = [read, createHash, library];`,
+    );
+    const imported = Array.from((await bundle()).matchAll(/"(node:[^"]*)"/g), ([, one]) => one);
+    expect(imported).to.have.members([
+      "node:https?importer=%40some%2Flibrary",
+      "node:tls?importer=%40some%2Flibrary",
+      "node:fs?importer=src%2Findex.ts",
+      "node:crypto",
+    ]);
+  });
+
+  it("takes a package's build for workers, else the one for browsers", async () => {
+    for (const name of ["both", "browser", "field"]) {
+      await folder.write(`node_modules/${name}/node.js`, "export default 'node';");
+      await folder.write(`node_modules/${name}/browser.js`, "export default 'browser';");
+      await folder.write(`node_modules/${name}/worker.js`, "export default 'worker';");
+    }
+    const exports = { worker: "./worker.js", browser: "./browser.js", default: "./node.js" };
+    const { worker: _, ...ofBrowser } = exports;
+    await folder.write("node_modules/both/package.json", { exports });
+    await folder.write("node_modules/browser/package.json", { exports: ofBrowser });
+    await folder.write("node_modules/field/package.json", {
+      main: "node.js",
+      browser: "browser.js",
+    });
+    await folder.write(
+      "src/index.ts",
+      `import both from "both"; import browser from "browser"; import field from "field"; export const all = [both, browser, field];`,
+    );
+    expect((await load(await bundle())).all).to.deep.equal(["worker", "browser", "browser"]);
+  });
+
   it("leaves trunkline/agents outside, keeps names of classes, and knows decorators as the standard has them", async () => {
     await folder.write(
       "src/index.ts",

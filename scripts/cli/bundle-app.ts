@@ -1,6 +1,5 @@
 /** Makes one ES module of an app's code and what it imports. */
 import { statSync } from "node:fs";
-import { isBuiltin } from "node:module";
 import {
   type BuildFailure,
   type BuildOptions,
@@ -11,6 +10,7 @@ import {
 } from "esbuild";
 import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { type AppConfigFile, mainOf } from "./app-config-file.ts";
+import { builtInModules } from "./built-in-modules.ts";
 import { CommandFailure } from "./command.ts";
 
 /** What is there where apps run; never part of a bundle. */
@@ -33,10 +33,12 @@ export function bundleOptions(
     write: false,
     format: "esm",
     target: "es2022",
-    platform: "neutral",
-    // Chooses the build of a package that needs neither a page nor a file system.
-    conditions: ["worker"],
-    mainFields: ["module", "main"],
+    // Chooses the build of a package that needs neither a page nor a file system. Packages without one for workers
+    // have it under "browser".
+    platform: "browser",
+    conditions: ["workerd", "worker", "browser"],
+    mainFields: ["browser", "module", "main"],
+    define: { "process.env.NODE_ENV": '"production"' },
     external: [OWN_PACKAGE],
     // Names of classes and methods are what agents and their callables are found by.
     keepNames: true,
@@ -45,7 +47,7 @@ export function bundleOptions(
     // Stacks name files and lines of the app by it. Where the sources lie, they can be read.
     sourcemap: "inline",
     sourcesContent: false,
-    plugins: [builtinModules],
+    plugins: [builtInModules(file.folder)],
   };
 }
 
@@ -93,33 +95,6 @@ export async function linesOf(messages: Message[], kind: "error" | "warning"): P
 
 const isBuildFailure = (error: unknown): error is BuildFailure =>
   error instanceof Error && "errors" in error && Array.isArray(error.errors);
-
-/**
- * Modules of Node stay outside. Where an older package requires one, its bundle has no `require`: it is imported, and
- * what it exports by default is what `require` would have given.
- */
-const builtinModules: Plugin = {
-  name: "built-in modules",
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^[\w:/]+$/ }, ({ path, kind }) => {
-      if (!isBuiltin(path)) return undefined;
-      const name = path.startsWith("node:") ? path : `node:${path}`;
-      return kind === "require-call"
-        ? { path: name, namespace: "required" }
-        : { path: name, external: true };
-    });
-    onLoad({ filter: /./, namespace: "required" }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(`default of ${path}`)}).default;`,
-    }));
-    onResolve({ filter: /^default of node:/ }, ({ path }) => ({
-      path: path.slice("default of ".length),
-      namespace: "imported",
-    }));
-    onLoad({ filter: /./, namespace: "imported" }, ({ path }) => ({
-      contents: `export { default } from ${JSON.stringify(path)};`,
-    }));
-  },
-};
 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;

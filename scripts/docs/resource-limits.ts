@@ -21,6 +21,8 @@ import {
   APP_ANSWER_BYTES_MAX,
   APP_BUNDLE_BYTES_MAX,
   APP_HEAP_MB_MAX,
+  APP_PORTS_MAX,
+  APP_PORTS_PRESET,
   APP_REQUEST_BYTES_MAX,
   APP_RESIDENT_MB_MAX,
   APP_SECRET_BYTES_MAX,
@@ -170,6 +172,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "a bundle of an app with its source map; apps of an account; kept versions of an app",
     `${bytes(APP_BUNDLE_BYTES_MAX)}; ${count(APPS_MAX)}; ${count(APP_VERSIONS_MAX)}`,
     "413 (`trunkline deploy` leaves a map out that does not fit); 409; the oldest are deleted",
+  ],
+  [
+    "apps with a port of their own on a single machine",
+    `${count(APP_PORTS_PRESET)} ([settable](configuration.md), at most ${count(APP_PORTS_MAX)})`,
+    "409",
   ],
   [
     "variables of an app; secrets; bytes of one",

@@ -123,7 +123,7 @@ describe("app", () => {
     app.run("purgeAgain", {});
     expect(app.sent).to.deep.equal(["app-purge purge"]);
     app.run("purged", {});
-    expect(app.sent).to.deep.equal(["app-list removed"]);
+    expect(app.sent).to.deep.equal(["app-list removed", "app-ports released"]);
     app.run("purged", {});
     app.run("purgeAgain", {});
     expect(app.sent).to.deep.equal([]);

@@ -7,6 +7,7 @@ import {
 } from "../../../schemas/apps/app-limits.ts";
 import { appList } from "../../../schemas/apps/app-list.ts";
 import { readAppKey } from "../../../schemas/apps/app-names.ts";
+import { APP_PORTS, appPorts } from "../../../schemas/apps/app-ports.ts";
 import { appPurge } from "../../../schemas/apps/app-purge.ts";
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -188,7 +189,13 @@ export const appActor = defineActor(contract, {
     purged(state, _input, { key }) {
       if (state.status !== "deleting") return { state };
       const { accountId, app } = readAppKey(key);
-      return { forget: true, send: [envelope(appList, accountId, "removed", { name: app })] };
+      return {
+        forget: true,
+        send: [
+          envelope(appList, accountId, "removed", { name: app }),
+          envelope(appPorts, APP_PORTS, "released", { accountId, app }),
+        ],
+      };
     },
   },
 });

@@ -1,6 +1,7 @@
 /** What the modules of apps may import: the platform's own package, open built-in modules, and nothing else. */
 import { isBuiltin, registerHooks } from "node:module";
-import { bareName, OPEN_BUILTINS } from "./open-builtins.ts";
+import { OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
+import { closedNames } from "./closed-builtins.ts";
 import "./safe-module.ts";
 
 const PACKAGE = "trunkline/agents";
@@ -11,25 +12,46 @@ const REPLACED = new Map([
   ["async_hooks", ours("./safe-async-hooks.ts")],
   ["module", ours("./safe-module.ts")],
 ]);
+/** The scheme of modules that stand for closed ones. */
+const CLOSED = "trunkline-closed:";
+const CLOSED_BUILTINS = ours("./closed-builtins.ts");
 
 /** All of ours is loaded by then: whatever is imported from here on is imported by the app. */
 export function ruleModules(bundle: string): void {
   registerHooks({
-    resolve(specifier, _context, next) {
+    resolve(specifier, { parentURL }, next) {
       if (specifier === bundle) return { url: bundle, format: "module", shortCircuit: true };
       if (specifier === PACKAGE) return { url: ours("../package/index.ts"), shortCircuit: true };
-      const name = bareName(specifier);
-      const replaced = isBuiltin(specifier) ? REPLACED.get(name) : undefined;
+      if (specifier === CLOSED_BUILTINS && parentURL?.startsWith(CLOSED)) {
+        return { url: CLOSED_BUILTINS, shortCircuit: true };
+      }
+      const { module, name, importer } = readSpecifier(specifier);
+      if (!isBuiltin(module)) {
+        throw new Error(`Cannot import "${specifier}": it is not in the bundle`);
+      }
+      const replaced = REPLACED.get(name);
       if (replaced !== undefined) return { url: replaced, shortCircuit: true };
-      if (isBuiltin(specifier) && OPEN_BUILTINS.has(name)) return next(specifier);
-      throw new Error(
-        isBuiltin(specifier)
-          ? `Cannot import "${specifier}": apps may use ${[...OPEN_BUILTINS, ...REPLACED.keys()].join(", ")}`
-          : `Cannot import "${specifier}": it is not in the bundle`,
-      );
+      if (OPEN_BUILTINS.has(name)) return next(`node:${name}`);
+      const url = `${CLOSED}${JSON.stringify([name, importer])}`;
+      return { url, format: "module", shortCircuit: true };
     },
     load(url, context, next) {
+      if (url.startsWith(CLOSED)) {
+        const source = sourceOf(JSON.parse(decodeURIComponent(url.slice(CLOSED.length))));
+        return { format: "module", source, shortCircuit: true };
+      }
       return next(url, url === bundle ? { ...context, format: "module" } : context);
     },
   });
+}
+
+/** A module with the names of the closed one, since an import of a name that is not there fails the whole bundle. */
+function sourceOf([name, importer]: [name: string, importer: string | null]): string {
+  const given = [name, ...(importer === null ? [] : [importer])].map((one) => JSON.stringify(one));
+  const names = closedNames(name);
+  const exported = names.map((one, index) => `v${index} as ${JSON.stringify(one)}`);
+  return `import { closedBuiltin } from ${JSON.stringify(CLOSED_BUILTINS)};
+const all = closedBuiltin(${given.join(", ")});
+${names.map((one, index) => `const v${index} = all[${JSON.stringify(one)}];`).join("\n")}
+export { all as default, ${exported.join(", ")} };`;
 }

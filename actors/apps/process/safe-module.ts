@@ -1,6 +1,7 @@
 /** What code of apps finds as `node:module`: bundled CommonJS packages ask it for built-in modules. */
 import { isBuiltin, builtinModules as realBuiltins } from "node:module";
-import { bareName, OPEN_BUILTINS } from "./open-builtins.ts";
+import { bareName, OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
+import { closedBuiltin } from "./closed-builtins.ts";
 import asyncHooks from "./safe-async-hooks.ts";
 import safeProcess from "./safe-process.ts";
 
@@ -8,19 +9,21 @@ const getBuiltin = globalThis.process.getBuiltinModule.bind(globalThis.process);
 
 export const builtinModules = realBuiltins.filter((name) => OPEN_BUILTINS.has(bareName(name)));
 
-/** Only what is built in: everything else is in the bundle. */
+/** Knows built-in modules only: everything else is in the bundle. */
 export function createRequire(_from: unknown) {
   return function require(specifier: string): unknown {
-    const name = bareName(specifier);
+    const { module, name, importer } = readSpecifier(specifier);
+    if (!isBuiltin(module)) {
+      throw new Error(`Cannot require "${specifier}": it is not in the bundle`);
+    }
     if (name === "process") return safeProcess;
     if (name === "async_hooks") return asyncHooks;
-    if (!isBuiltin(specifier) || !OPEN_BUILTINS.has(name)) {
-      throw new Error(
-        `Cannot require "${specifier}": apps may use ${[...OPEN_BUILTINS].join(", ")}`,
-      );
-    }
-    return getBuiltin(specifier as "events");
+    if (name === "module") return safeModule;
+    if (!OPEN_BUILTINS.has(name)) return closedBuiltin(name, importer);
+    return getBuiltin(`node:${name}` as "node:events");
   };
 }
 
-export default { builtinModules, createRequire, isBuiltin };
+const safeModule = { builtinModules, createRequire, isBuiltin };
+export default safeModule;
+export { isBuiltin };

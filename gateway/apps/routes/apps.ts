@@ -223,7 +223,7 @@ function getUsage({ actors, limits }: AppRouteParts) {
 function deploy({ actors, blobs, addresses }: AppRouteParts) {
   return async ({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) => {
     const of = { accountId, name: parameters.app };
-    const deployed = await deployApp({ actors, blobs }, of, body);
+    const deployed = await deployApp({ actors, blobs, ports: addresses.ports }, of, body);
     return { result: wireApp(deployed, { addresses, accountId }) };
   };
 }
@@ -235,9 +235,10 @@ function getApp({ actors, addresses }: AppRouteParts) {
   };
 }
 
-function deleteApp({ actors }: AppRouteParts) {
+function deleteApp({ actors, addresses }: AppRouteParts) {
   return async ({ caller: { accountId }, parameters }: OfApp) => {
     await actors.call(app, appKey(accountId, parameters.app), "delete", {});
+    addresses.ports?.close({ accountId, app: parameters.app });
     return { result: { name: parameters.app } };
   };
 }

@@ -24,8 +24,8 @@ import {
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
-import type { AppOf } from "../../http/locals.ts";
-import { type AppAddresses, originOf, readAppRequest } from "../app-addresses.ts";
+import type { AskedOfApp } from "../../http/locals.ts";
+import { type AppAddresses, readAppRequest, seenOriginOf } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
 import { pathOf, withoutInside } from "../app-requests.ts";
 import { AgentSocket, type AgentSocketParts } from "./agent-socket.ts";
@@ -81,13 +81,16 @@ export class AgentSockets implements SocketRoute {
   async admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission> {
     const asked = this.#asked(request);
     if (!asked) throw new Error("Cannot admit socket: it is for no app");
-    const { isOwnOrigin, path, ...of } = asked;
+    const { isOwnOrigin, cookiePrefix, path, ...of } = asked;
     pathOf(path);
     const client = request.socket.remoteAddress;
     const upgrade: AppRequest = {
       method: "GET",
-      url: originOf(this.#parts.addresses, of) + path,
-      headers: [...requestHeaders(request, { isOwnOrigin, client }), ["upgrade", "websocket"]],
+      url: seenOriginOf(this.#parts.addresses, asked) + path,
+      headers: [
+        ...requestHeaders(request, { isOwnOrigin, cookiePrefix, client }),
+        ["upgrade", "websocket"],
+      ],
     };
     const options = { deadlineMs: APP_REQUEST_MS_MAX, signal };
     const key = appKey(of.accountId, of.app);
@@ -118,11 +121,9 @@ export class AgentSockets implements SocketRoute {
     this.#leave();
   }
 
-  #asked({
-    headers,
-    url,
-  }: IncomingMessage): (AppOf & { path: string; isOwnOrigin: boolean }) | undefined {
-    return readAppRequest(this.#parts.addresses, { host: headers.host, url });
+  #asked({ headers, url, socket }: IncomingMessage): AskedOfApp | undefined {
+    const asked = { host: headers.host, url, port: socket.localPort };
+    return readAppRequest(this.#parts.addresses, asked);
   }
 
   /** What is kept of each socket is little, for there are many: nothing of the request that began it. */

@@ -505,7 +505,7 @@ export function bundled(code: string): string {
     keepNames: true,
     sourcemap: "inline",
     sourcesContent: false,
-    external: ["trunkline/agents"],
+    external: ["trunkline/agents", "node:*"],
     logLevel: "silent",
     tsconfigRaw: {},
   });

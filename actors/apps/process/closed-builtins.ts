@@ -1,0 +1,67 @@
+/**
+ * What code of apps finds in the place of a built-in module that is closed to it. Libraries import such modules for
+ * work that an app never asks of them, so importing one is no error, and using it is.
+ *
+ * The shapes come from a file, and real modules are never loaded here: their loading could hand their objects to
+ * built-ins that an app has replaced.
+ */
+import { readFileSync } from "node:fs";
+import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-builtins.ts";
+import { harmlessParts } from "./harmless-builtins.ts";
+
+/** What a module exports: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
+export interface BuiltinShape {
+  functions: string[];
+  /** Numbers, texts, and lists and objects of them. */
+  constants: Record<string, unknown>;
+  objects: Record<string, BuiltinShape>;
+}
+
+const NOTHING: BuiltinShape = { functions: [], constants: {}, objects: {} };
+const USABLE = [...OPEN_BUILTINS, ...REPLACED_BUILTINS].toSorted().join(", ");
+const shapes = readShapes();
+
+/** The names that a module exports besides `default`. */
+export function closedNames(name: string): string[] {
+  const { functions, constants, objects } = shapes[name] ?? NOTHING;
+  return [...functions, ...Object.keys(constants), ...Object.keys(objects)];
+}
+
+/** A new copy for each importer, as libraries change what they import. */
+export function closedBuiltin(name: string, importer?: string): object {
+  const by = importer === undefined ? "" : `, which ${importer} imports`;
+  const refuse = (used: string) => {
+    const text = `Cannot use ${used} of node:${name}${by}: apps may use the modules ${USABLE}`;
+    // As Node refuses what its permissions forbid: some libraries know the code.
+    return Object.assign(new Error(text), { code: "ERR_ACCESS_DENIED" });
+  };
+  return Object.assign(copyOf(shapes[name] ?? NOTHING, "", refuse), harmlessParts(name));
+}
+
+function copyOf(
+  { functions, constants, objects }: BuiltinShape,
+  path: string,
+  refuse: (used: string) => Error,
+): object {
+  const copy: Record<string, unknown> = { ...structuredClone(constants) };
+  for (const name of functions) copy[name] = refusing(name, path + name, refuse);
+  for (const [name, shape] of Object.entries(objects)) {
+    copy[name] = copyOf(shape, `${path}${name}.`, refuse);
+  }
+  return copy;
+}
+
+/** Code may call it, construct it or extend it as a class: all but the last is refused. */
+function refusing(name: string, used: string, refuse: (used: string) => Error): object {
+  function stub() {
+    throw refuse(used);
+  }
+  return Object.defineProperty(stub, "name", { value: name });
+}
+
+function readShapes(): Record<string, BuiltinShape> {
+  const text = readFileSync(new URL("./closed-builtins.jsonl", import.meta.url), "utf8");
+  const lines = text.trimEnd().split("\n");
+  const parsed = lines.map((line): Record<string, BuiltinShape> => JSON.parse(line));
+  return Object.assign(Object.create(null), ...parsed);
+}

@@ -1,0 +1,74 @@
+/**
+ * What libraries ask closed modules for while they load, answered without a look at the machine: which system it is,
+ * whether there is a terminal, a clock, and channels that nobody listens to.
+ */
+import safeProcess from "./safe-process.ts";
+
+/** The parts of closed modules that work, by the module's name. */
+export function harmlessParts(name: string): Record<string, unknown> {
+  switch (name) {
+    case "os":
+      return systemParts();
+    case "tty":
+      return { isatty: () => false };
+    case "perf_hooks":
+      return { performance };
+    case "diagnostics_channel":
+      return channelParts();
+    default:
+      return {};
+  }
+}
+
+function systemParts() {
+  const answers = {
+    arch: safeProcess.arch,
+    availableParallelism: 1,
+    cpus: [],
+    endianness: "LE",
+    freemem: 0,
+    homedir: "/",
+    hostname: "localhost",
+    loadavg: [0, 0, 0],
+    networkInterfaces: {},
+    platform: safeProcess.platform,
+    release: "",
+    tmpdir: "/tmp",
+    totalmem: 0,
+    type: "",
+    uptime: 0,
+    version: "",
+  };
+  return Object.fromEntries(
+    Object.entries(answers).map(([name, value]) => [name, () => structuredClone(value)]),
+  );
+}
+
+/** Channels without subscribers. Those of Node would show what other code of the process does. */
+function channelParts() {
+  const silent = { hasSubscribers: false, subscribe() {}, unsubscribe: () => false };
+  const channel = (name: string | symbol) => ({
+    ...silent,
+    name,
+    publish() {},
+    bindStore() {},
+    unbindStore: () => false,
+    runStores: run,
+  });
+  const tracingChannel = () => ({
+    ...silent,
+    ...Object.fromEntries(EVENTS.map((event) => [event, channel(event)])),
+    traceSync: (work: Work, ...rest: unknown[]) => run(undefined, work, ...rest.slice(1)),
+    tracePromise: (work: Work, ...rest: unknown[]) => run(undefined, work, ...rest.slice(1)),
+    traceCallback: (work: Work, ...rest: unknown[]) => run(undefined, work, ...rest.slice(2)),
+  });
+  return { ...silent, hasSubscribers: () => false, channel, tracingChannel };
+}
+
+type Work = (...args: unknown[]) => unknown;
+
+const EVENTS = ["start", "end", "asyncStart", "asyncEnd", "error"];
+
+function run(_data: unknown, work: Work, self?: unknown, ...args: unknown[]): unknown {
+  return Reflect.apply(work, self, args);
+}

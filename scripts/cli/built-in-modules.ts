@@ -1,0 +1,57 @@
+/** Leaves the built-in modules of Node outside of a bundle, and names who imports those that apps may not use. */
+import { isBuiltin } from "node:module";
+import { relative } from "node:path";
+import type { OnResolveArgs, Plugin } from "esbuild";
+import {
+  bareName,
+  closedSpecifier,
+  OPEN_BUILTINS,
+  REPLACED_BUILTINS,
+} from "../../schemas/apps/open-builtins.ts";
+
+const USABLE = new Set<string>([...OPEN_BUILTINS, ...REPLACED_BUILTINS]);
+const DEFAULT_OF = "default of ";
+
+/**
+ * Where an older package requires a module, its bundle has no `require`: the module is imported, and its default
+ * export is what `require` would have returned.
+ */
+export function builtInModules(folder: string): Plugin {
+  return {
+    name: "built-in modules",
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^[\w:/]+$/ }, ({ path, kind, importer }) => {
+        if (!isBuiltin(path)) return undefined;
+        const specifier = specifierOf(bareName(path), importer);
+        return kind === "require-call"
+          ? { path: specifier, namespace: "required" }
+          : { path: specifier, external: true };
+      });
+      onLoad({ filter: /./, namespace: "required" }, ({ path }) => ({
+        contents: `module.exports = require(${JSON.stringify(DEFAULT_OF + path)}).default;`,
+      }));
+      onResolve({ filter: /^default of node:/ }, ({ path }) => ({
+        path: path.slice(DEFAULT_OF.length),
+        namespace: "imported",
+      }));
+      onLoad({ filter: /./, namespace: "imported" }, ({ path }) => ({
+        contents: `export { default } from ${JSON.stringify(path)};`,
+      }));
+      // What the line before imports.
+      onResolve({ filter: /^node:.*\?/, namespace: "imported" }, external);
+    },
+  };
+
+  function specifierOf(name: string, importer: string): string {
+    if (USABLE.has(name) || importer === "") return `node:${name}`;
+    return closedSpecifier(name, packageOf(importer) ?? relative(folder, importer));
+  }
+}
+
+const external = ({ path }: OnResolveArgs) => ({ path, external: true });
+
+/** The name of the package that a file belongs to; undefined for the app's own files. */
+function packageOf(file: string): string | undefined {
+  const [, name] = /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(file) ?? [];
+  return name?.replaceAll("\\", "/");
+}
