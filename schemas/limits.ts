@@ -27,8 +27,6 @@ export const TRANSITION_SEND_BYTES_MAX = 300_000;
 export const BATCH_MESSAGES_MAX = 1_000;
 /** Bytes of one atomic batch, so that a commit stays short. */
 export const BATCH_BYTES_MAX = 4_000_000;
-/** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
-export const GATHER_MS_MAX = 5;
 
 // --- Calls ---
 
@@ -84,10 +82,6 @@ export const ACCOUNT_NAME_CHARS_MAX = 100;
 export const TOKEN_NAME_CHARS_MAX = 120;
 /** Tokens of one account: its state lists them, at about 400 bytes each. */
 export const TOKENS_PER_ACCOUNT_MAX = 100;
-/** Browser time is shown for a month: 31 whole days and today. */
-export const USAGE_DAYS_MAX = 32;
-/** Tasks whose report would be recognised if it came twice; a redelivery follows within seconds. */
-export const USAGE_TASKS_REMEMBERED_MAX = 128;
 /** Browser time of an account on the free plan, a UTC day. */
 export const BROWSER_SECONDS_PER_DAY = 600;
 /** Requests of one account in one window, as in the public API. */
@@ -114,11 +108,6 @@ export const FAULT_CHARS_MAX = 256;
 /** Entries of one page of a listing. */
 export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
-/** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
-export const SOCKETS_MAX = 10_000;
-export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
-/** What a client has to read what was sent before its socket is closed, and to answer that. */
-export const SOCKET_CLOSE_MS_MAX = 5_000;
 
 // --- Rendering: what a request may ask for ---
 
@@ -167,21 +156,6 @@ export const PAGE_RANGES_CHARS_MAX = 1_024;
 
 // --- Egress ---
 
-/** A name's lookup; the system's own patience is 10 s and more a server. */
-export const EGRESS_RESOLVE_MS = 5_000;
-/** From the first dialled address to a connection over any of a name's. */
-export const EGRESS_CONNECT_MS = 10_000;
-/** The next address of a name is tried beside the first after this (RFC 8305, section 8). */
-export const EGRESS_ATTEMPT_MS = 250;
-/** Addresses of one name that are dialled; all of its answers are checked. */
-export const EGRESS_ADDRESSES_MAX = 8;
-/** A DNS answer is reused for this long, because a page opens several connections to a host within a second. */
-export const EGRESS_NAME_KEPT_MS = 10_000;
-export const EGRESS_NAMES_MAX = 1_000;
-/** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
-export const EGRESS_ANSWER_BYTES_MIN = 32;
-/** The machine's own addresses are read again after this: reading costs 45 µs, more with many interfaces, and an address is seldom added. */
-export const EGRESS_OWN_ADDRESSES_KEPT_MS = 1_000;
 /** A connection on which nothing moves is cut; long polls answer within it. */
 export const EGRESS_IDLE_MS = 60_000;
 /** Request line and headers, either way; Chromium itself takes 256 KiB, servers send a tenth of this. */
@@ -190,69 +164,18 @@ export const EGRESS_HEADER_BYTES_MAX = 64 * 1024;
 export const EGRESS_CONNECTIONS_MAX = 96;
 /** Bytes one task may move, both ways together: a heavy page is 20 MB. */
 export const EGRESS_BYTES_MAX = 200_000_000;
-/** Failures of one task that are remembered, the latest of each kind and host. */
-export const EGRESS_FAILURES_MAX = 100;
 /** Redirects our own fetch follows, and the bytes of an answer after decoding. */
 export const EGRESS_REDIRECTS_MAX = 10;
-export const EGRESS_BODY_BYTES_MAX = 50_000_000;
 
 // --- Rendering: the browser ---
 
-/** Contexts made ahead, ready to load: as many as tasks of one worker start together. */
-export const CONTEXTS_WARM = 4;
-/** A browser is replaced after this many contexts or this time, so that leaks stay small. This costs 1 ms a context (research 5.6). */
-export const BROWSER_CONTEXTS_MAX = 300;
-export const BROWSER_AGE_MS_MAX = 30 * 60_000;
-/** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
-export const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
-/** Chromium draws into shared memory; containers often have only 64 MB of it. */
-export const BROWSER_SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
-/** Memory at which it is ended at once, before the machine is out of it. */
-export const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
 /** JavaScript heap of one page: a document that needs more crashes alone. */
 export const PAGE_HEAP_MIB_MAX = 1_024;
-/** A browser takes 0.1 s to start; a loaded machine takes longer. */
-export const BROWSER_START_MS = 20_000;
-/** Pauses between starts that fail, doubled from the first to the last. */
-export const BROWSER_RETRY_MS = 250;
-export const BROWSER_RETRY_MS_MAX = 15_000;
-/** How often a browser is asked whether it lives, and how long it may think. */
-export const BROWSER_PING_MS = 5_000;
 export const BROWSER_PING_TIMEOUT_MS = 5_000;
-/** A context closes in 10 ms even around a page that hangs; past this the browser itself hangs. */
-export const CONTEXT_CLOSE_MS = 2_000;
-/** A browser that is being replaced may finish its tasks for this long. No task lasts longer. */
-export const BROWSER_DRAIN_MS = 10 * 60_000;
-/** What Chromium said last, for error messages. */
-export const BROWSER_STDERR_CHARS = 4_000;
 /** A larger message of the browser is skipped: only a page's console, title or picture can be so large. */
 export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
-/**
- * Events of one page that a browser tells us of. 5,000 inline images are 25,000 events, a request over the network is
- * 8; to read one takes 20 µs, so that a page costs 1 s at once, and later 4 % of our time, at most.
- */
-export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
-export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
-/** An event counts once more for each of these bytes, because reading them takes as long again. */
-export const PAGE_EVENT_BYTES = 8 * 1024;
-/** A frame of another site or a worker counts as this many events, because thousands of them delay the browser for seconds. */
-export const PAGE_TARGET_EVENTS = 100;
-/** A browser that does not answer may be held up by a page with more events than this; most have a hundred. */
-export const PAGE_EVENTS_BLAMED = 2_000;
-/** Messages of the browser that are read before others have their turn: 2 ms. */
-export const CDP_MESSAGES_AT_ONCE = 100;
-/** Pieces in which a PDF leaves the browser. */
-export const PDF_CHUNK_BYTES = 1024 * 1024;
 /** What one PDF may weigh, far above what people read and below what fills a disk. */
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
-/** Silence that counts as idle, as browsers have it. */
-export const NETWORK_QUIET_MS = 500;
-/** How long a stopped request waits for the page to say what kind it is: both come from one browser, milliseconds apart. */
-export const REQUEST_TYPE_MS = 300;
-/** Kinds of requests kept for those that are stopped late. */
-export const REQUEST_TYPES_KEPT = 1_000;
-/** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */
-export const MATCHED_URL_CHARS_MAX = 65_536;
 
 // --- Stopping ---
 

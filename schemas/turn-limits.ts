@@ -4,9 +4,5 @@
 
 /** How often a running page is checked against its account's browser time. A page may exceed its time by as much. */
 export const BROWSER_TIME_CHECK_MS = 2_000;
-/** How often a page is asked whether it computes; most pages end before the first time. */
-export const COMPUTING_CHECK_MS = 250;
-/** A page whose main thread answers later than this computes: an idle one answers within some milliseconds. */
-export const COMPUTING_ANSWER_MS = 50;
 /** Pages that a browser worker holds for each page that may compute: a waiting page costs some 30 MB. */
 export const PAGES_PER_COMPUTING_PAGE = 3;

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { EGRESS_OWN_ADDRESSES_KEPT_MS } from "../../schemas/limits.ts";
-import { createAddressPolicy } from "./address-policy.ts";
+import { createAddressPolicy, EGRESS_OWN_ADDRESSES_KEPT_MS } from "./address-policy.ts";
 
 const policy = createAddressPolicy({ ownAddresses: () => ["93.184.215.7"] });
 

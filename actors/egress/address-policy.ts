@@ -5,7 +5,9 @@
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
-import { EGRESS_OWN_ADDRESSES_KEPT_MS } from "../../schemas/limits.ts";
+
+/** The machine's own addresses are read again after this: reading costs 45 µs, more with many interfaces, and an address is seldom added. */
+export const EGRESS_OWN_ADDRESSES_KEPT_MS = 1_000;
 
 export interface AddressPolicy {
   /** Why the address is refused, in a few words for the log, or nothing when it may be dialled. */

@@ -1,6 +1,8 @@
 /** Connects to the first of several checked addresses that answers. */
 import { connect, isIPv6, type Socket } from "node:net";
-import { EGRESS_ATTEMPT_MS } from "../../schemas/limits.ts";
+
+/** The next address of a name is tried beside the first after this (RFC 8305, section 8). */
+const EGRESS_ATTEMPT_MS = 250;
 
 export interface DialOptions {
   /** IP addresses, best first. No name is ever resolved here. */

@@ -1,7 +1,9 @@
 /** What could not be fetched during one task: bounded, the latest of each kind and target. */
-import { EGRESS_FAILURES_MAX } from "../../schemas/limits.ts";
 import type { EgressCode, EgressError } from "./egress-error.ts";
 import type { EgressTarget } from "./egress-guard.ts";
+
+/** Failures of one task that are remembered, the latest of each kind and host. */
+export const EGRESS_FAILURES_MAX = 100;
 
 export interface EgressFailure extends EgressTarget {
   code: EgressCode;

@@ -10,7 +10,6 @@ import {
   constants as zlib,
 } from "node:zlib";
 import {
-  EGRESS_BODY_BYTES_MAX,
   EGRESS_CONNECTIONS_MAX,
   EGRESS_HEADER_BYTES_MAX,
   EGRESS_IDLE_MS,
@@ -20,6 +19,8 @@ import { CappedBody } from "./capped-body.ts";
 import { EgressAgent, EgressTlsAgent } from "./egress-agent.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
+
+const EGRESS_BODY_BYTES_MAX = 50_000_000;
 
 export interface EgressFetchOptions {
   agents: EgressAgents;

@@ -1,11 +1,15 @@
 /** The one way out: opens connections to addresses that policy lets through, and to no others. */
 import type { Socket } from "node:net";
-import { EGRESS_ADDRESSES_MAX, EGRESS_CONNECT_MS } from "../../schemas/limits.ts";
 import type { AddressPolicy } from "./address-policy.ts";
 import { isBlockedPort } from "./blocked-ports.ts";
 import { dial } from "./dial.ts";
 import { toEgressError } from "./egress-error.ts";
 import { createResolver, type Lookup, refused } from "./resolver.ts";
+
+/** From the first dialled address to a connection over any of a name's. */
+const EGRESS_CONNECT_MS = 10_000;
+/** Addresses of one name that are dialled; all of its answers are checked. */
+const EGRESS_ADDRESSES_MAX = 8;
 
 export interface EgressTarget {
   /** A name or an IP address as `URL.hostname` has it; IPv6 may stand in brackets. */

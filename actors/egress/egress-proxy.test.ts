@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
-import { EGRESS_FAILURES_MAX } from "../../schemas/limits.ts";
 import {
   ask,
   authorization,
@@ -16,6 +15,7 @@ import {
   turns,
 } from "../../scripts/testing/egress-proxy-client.ts";
 import { startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
+import { EGRESS_FAILURES_MAX } from "./egress-failures.ts";
 
 describe("EgressProxy", () => {
   describe("with a cap on bytes", () => {

@@ -1,7 +1,12 @@
 import { expect } from "chai";
-import { EGRESS_NAME_KEPT_MS, EGRESS_NAMES_MAX } from "../../schemas/limits.ts";
 import { createAddressPolicy } from "./address-policy.ts";
-import { createResolver, type Lookup, type ResolverOptions } from "./resolver.ts";
+import {
+  createResolver,
+  EGRESS_NAME_KEPT_MS,
+  EGRESS_NAMES_MAX,
+  type Lookup,
+  type ResolverOptions,
+} from "./resolver.ts";
 
 const signal = new AbortController().signal;
 

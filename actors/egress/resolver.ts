@@ -1,9 +1,14 @@
 /** Turns a name into addresses that were all checked, so that the dialled one is a checked one. */
 import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { EGRESS_NAME_KEPT_MS, EGRESS_NAMES_MAX, EGRESS_RESOLVE_MS } from "../../schemas/limits.ts";
 import type { AddressPolicy } from "./address-policy.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
+
+/** A name's lookup; the system's own patience is 10 s and more a server. */
+const EGRESS_RESOLVE_MS = 5_000;
+/** A DNS answer is reused for this long, because a page opens several connections to a host within a second. */
+export const EGRESS_NAME_KEPT_MS = 10_000;
+export const EGRESS_NAMES_MAX = 1_000;
 
 /** All addresses of a name, best first. */
 export type Lookup = (name: string) => Promise<readonly string[]>;

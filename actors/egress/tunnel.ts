@@ -1,7 +1,9 @@
 /** Carries bytes both ways between two sockets, with backpressure and half-close, until both sides have ended. */
 import type { Socket } from "node:net";
-import { EGRESS_ANSWER_BYTES_MIN } from "../../schemas/limits.ts";
 import type { TunnelHold } from "./tunnel-holds.ts";
+
+/** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
+const EGRESS_ANSWER_BYTES_MIN = 32;
 
 export interface Tunnel {
   client: Socket;

@@ -2,8 +2,10 @@
  * Answers of apps that go on: each part reaches the client when it is made, and each side hears when the other
  * leaves.
  */
+
 import { expect } from "chai";
-import { APP_DRAIN_MS, APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_DRAIN_MS } from "../../actors/apps/agent/agent-instance.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";

@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { appUsageActor } from "../../actors/apps/app-usage/app-usage.ts";
-import { ACCOUNTS_KEPT_MAX, APP_USAGE_KEPT_MS } from "../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
-import { AccountRoom } from "./account-room.ts";
+import { ACCOUNTS_KEPT_MAX, AccountRoom, APP_USAGE_KEPT_MS } from "./account-room.ts";
 
 describe("AccountRoom", () => {
   const world = (bytes = 1) => {

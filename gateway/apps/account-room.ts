@@ -1,7 +1,10 @@
 /** Whether an account's agents may keep more, as it was a moment ago: events come too often to ask for each. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
-import { ACCOUNTS_KEPT_MAX, APP_USAGE_KEPT_MS } from "../../schemas/apps/app-limits.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../schemas/apps/app-usage.ts";
+
+/** How long a gateway goes by what an account's agents kept, and of how many accounts it knows that. */
+export const APP_USAGE_KEPT_MS = 5_000;
+export const ACCOUNTS_KEPT_MAX = 1_000;
 
 export interface AccountRoomParts {
   actors: Pick<ActorClient, "call">;

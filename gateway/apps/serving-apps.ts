@@ -3,10 +3,13 @@ import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts"
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { app as contract, type ServingApp } from "../../schemas/apps/app.ts";
-import { APP_SERVING_KEPT_MS, SERVING_APPS_KEPT_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_SERVING_KEPT_MS } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import type { AppOf } from "../http/locals.ts";
 import { WatchedCache } from "../http/watched-cache.ts";
+
+/** Apps that a gateway remembers, each for APP_SERVING_KEPT_MS. */
+const SERVING_APPS_KEPT_MAX = 1_000;
 
 export interface ServingAppsParts {
   actors: Pick<ActorClient, "call">;

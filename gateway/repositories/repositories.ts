@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
-import { REPO_TOKEN_TTL_S, TOKEN_REMEMBERED_MS } from "../../schemas/repositories/git-limits.ts";
+import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
 import {
   type NamespaceEntry,
@@ -31,6 +31,9 @@ import type { ObjectReaders } from "./read/read-objects.ts";
 import { RepoReader } from "./read/read-repo.ts";
 import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
 import { CommitTurns } from "./write/commit-turns.ts";
+
+/** How long the id of a token that no longer opens anything can still be asked about. */
+const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export interface RepositoriesParts extends GitParts {
   readers: ObjectReaders;

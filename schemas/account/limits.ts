@@ -7,7 +7,6 @@ export const SESSION_MS = 14 * 86_400_000;
 export const SESSIONS_PER_USER_MAX = 50;
 /** NIST SP 800-63B section 5.1.1.2: eight characters at least, and long phrases welcome. */
 export const PASSWORD_CHARS_MIN = 8;
-export const PASSWORD_CHARS_MAX = 256;
 /** Window in which attempts from one network are counted. */
 export const LOGIN_WINDOW_MS = 15 * 60_000;
 /** Accounts of one person. The user's state and the consent page list all of them. */

@@ -1,11 +1,10 @@
 import { expect } from "chai";
-import { AppConfig } from "./app-config.ts";
 import {
-  EVENT_IDS_KEPT_MS,
   OUTGOING_PAUSES_MS,
   OUTGOING_TRIES_MAX,
-  WEBHOOK_BODY_BYTES_MAX,
-} from "./webhook-limits.ts";
+} from "../../actors/apps/outgoing-webhook/tries.ts";
+import { AppConfig } from "./app-config.ts";
+import { EVENT_IDS_KEPT_MS, WEBHOOK_BODY_BYTES_MAX } from "./webhook-limits.ts";
 
 /** What people are told, who rely on it: elsewhere tests go by the names of these. */
 describe("webhook-limits", () => {

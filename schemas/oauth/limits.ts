@@ -13,9 +13,6 @@ export const REFRESH_TOKEN_MS = 30 * 86_400_000;
 export const REFRESH_GRACE_MS = 60_000;
 /** Lifetime of a grant. After it the person must consent again, even if the grant was refreshed. */
 export const GRANT_MS = 365 * 86_400_000;
-export const ID_TOKEN_MS = 3_600_000;
-/** Time in which a person must sign in and decide. */
-export const INTERACTION_MS = 10 * 60_000;
 /** Clients that one person has authorized. */
 export const CLIENTS_PER_USER_MAX = 500;
 /** Authorized clients on one page. Each takes at most about 5 kB with its accounts and grants. */
@@ -45,7 +42,3 @@ export const DNS_WINDOW_SECONDS = 172_800;
 export const DNS_ANSWER_CHARS_MAX = 500;
 /** Bytes of a logo. It is shown 52 pixels wide, and with its base64 it fits into an actor's state several times. */
 export const LOGO_BYTES_MAX = 131_072;
-/** Time of one fetch of a logo, with its redirects. */
-export const LOGO_FETCH_MS = 10_000;
-/** Pauses before further tries: a server that is down at registration is mostly up a day later. */
-export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;

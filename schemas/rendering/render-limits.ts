@@ -14,9 +14,5 @@ export const FAILING_STATUSES_MAX = 50;
 export const RENDERER_MEMORY_BYTES_MAX = 1_600_000_000;
 /** Tries of a page that crashes its renderer: a crash may be chance, two are not. */
 export const RENDERER_TRIES_MAX = 2;
-/** How often renderers in use are weighed: a page fills one or two gigabytes in this time. It costs some 5 ms. */
-export const RENDERER_CHECK_MS = 1_000;
 /** A browser that nobody used for this long is ended. */
 export const BROWSER_IDLE_SECONDS = 60;
-/** A page that times out and has replaced its document as often is not slow: it reloads or navigates by itself. */
-export const PAGE_REPLACEMENTS_MAX = 5;

@@ -21,5 +21,3 @@ export const TALL_PICTURE_PX_MAX = 65_535;
 export const TALL_PICTURE_PIXELS_MAX = 6 * SCREENSHOT_PIXELS_MAX;
 /** Rows of a piece are a multiple of this, so that they are whole device pixels at a density of two decimals. */
 export const TILE_ROWS_UNIT = 100;
-/** Device pixels of a piece: 16 MB while it is joined. */
-export const TILE_PIXELS_MAX = 4_000_000;

@@ -1,14 +1,11 @@
 import { expect } from "chai";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import {
-  TOKENS_PER_ACCOUNT_MAX,
-  USAGE_DAYS_MAX,
-  USAGE_TASKS_REMEMBERED_MAX,
-} from "../../../schemas/limits.ts";
+import { TOKENS_PER_ACCOUNT_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { accountActor } from "./account.ts";
+import { accountActor, USAGE_TASKS_REMEMBERED_MAX } from "./account.ts";
 import { AccountState } from "./account-state.ts";
+import { USAGE_DAYS_MAX } from "./usage.ts";
 
 const NOON = Date.UTC(2026, 10, 20, 12);
 const DAY_MS = 86_400_000;

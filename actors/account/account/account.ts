@@ -2,7 +2,7 @@
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { TOKENS_PER_ACCOUNT_MAX, USAGE_TASKS_REMEMBERED_MAX } from "../../../schemas/limits.ts";
+import { TOKENS_PER_ACCOUNT_MAX } from "../../../schemas/limits.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { AccountState } from "./account-state.ts";
 import {
@@ -16,6 +16,9 @@ import {
   validInvitations,
 } from "./members.ts";
 import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
+
+/** Tasks whose report would be recognised if it came twice; a redelivery follows within seconds. */
+export const USAGE_TASKS_REMEMBERED_MAX = 128;
 
 /**
  * Stored at: account id, 32 hex

@@ -1,7 +1,9 @@
 /** Browser time by UTC day. */
 import type { UsageDay } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { USAGE_DAYS_MAX } from "../../../schemas/limits.ts";
+
+/** Browser time is shown for a month: 31 whole days and today. */
+export const USAGE_DAYS_MAX = 32;
 
 const DAY_MS = 86_400_000;
 

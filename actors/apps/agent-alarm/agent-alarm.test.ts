@@ -1,11 +1,7 @@
 import { expect } from "chai";
-import {
-  AGENT_ALARM_RETRY_MS,
-  AGENT_ALARM_RETRY_MS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import type { AnyActorDefinition } from "../../runtime/kinds/define-actor.ts";
-import { agentAlarmActor } from "./agent-alarm.ts";
+import { AGENT_ALARM_RETRY_MS, AGENT_ALARM_RETRY_MS_MAX, agentAlarmActor } from "./agent-alarm.ts";
 
 const context = { key: "a.b.C.d", now: 6_000, newId: () => "0".repeat(32), rows: new Map() };
 type State = { at?: number | undefined; rings?: number | undefined };

@@ -1,13 +1,16 @@
 /** Wakes an agent when the next timer in its database is due, wherever it is by then. */
 import { z } from "zod";
 import { agent, agentAlarm } from "../../../schemas/apps/agent.ts";
-import {
-  AGENT_ALARM_RETRY_MS,
-  AGENT_ALARM_RETRY_MS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+
+/**
+ * An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on: an app
+ * may stay broken for weeks.
+ */
+export const AGENT_ALARM_RETRY_MS = 60_000;
+export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 
 const AgentAlarmState = z.object({
   at: EpochMs.optional(),

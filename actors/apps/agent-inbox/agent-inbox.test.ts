@@ -1,20 +1,22 @@
 import { expect } from "chai";
 import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
 import {
-  DELIVERIES_TOGETHER_CHARS_MAX,
   DELIVERIES_TOGETHER_MAX,
   DELIVERIES_TRIMMED_AT_ONCE,
+  EVENT_IDS_KEPT_MS,
+  EVENT_REQUEST_CHARS_MAX,
+  EVENTS_WAITING_MAX,
+} from "../../../schemas/apps/webhook-limits.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { EVENT_INLINE_TOTAL_BYTES_MAX } from "./agent-inbox.ts";
+import { REPLAYS_WAITING_MAX } from "./log.ts";
+import { INBOX_KEY, Inbox } from "./testing/inbox.ts";
+import {
+  DELIVERIES_TOGETHER_CHARS_MAX,
   DELIVERY_ANSWER_MS_MAX,
   DELIVERY_PAUSES_MS,
   DELIVERY_TRIES_MAX,
-  EVENT_IDS_KEPT_MS,
-  EVENT_INLINE_TOTAL_BYTES_MAX,
-  EVENT_REQUEST_CHARS_MAX,
-  EVENTS_WAITING_MAX,
-  REPLAYS_WAITING_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
-import { refusal } from "../../../scripts/testing/refusal.ts";
-import { INBOX_KEY, Inbox } from "./testing/inbox.ts";
+} from "./turns.ts";
 
 const DAY_MS = 86_400_000;
 

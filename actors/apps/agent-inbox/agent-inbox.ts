@@ -5,10 +5,8 @@
 import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
 import {
   EVENT_IDS_KEPT_MS,
-  EVENT_INLINE_TOTAL_BYTES_MAX,
   EVENT_REQUEST_CHARS_MAX,
   EVENTS_WAITING_MAX,
-  EVENTS_WAITING_RETRY_S,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
@@ -19,6 +17,11 @@ import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
 import { entryOf, isOver, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
+
+/** When a sender that was refused should come back: an agent takes hundreds of events in that time. */
+const EVENTS_WAITING_RETRY_S = 30;
+/** What the rows of one inbox hold of bodies: it is in memory while events come. Past it they are blobs as well. */
+export const EVENT_INLINE_TOTAL_BYTES_MAX = 8_000_000;
 
 const DAY_MS = 86_400_000;
 

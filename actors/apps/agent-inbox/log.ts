@@ -1,14 +1,15 @@
 /** What those who look at an inbox see of it, and how they have events delivered again. */
 import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import {
-  DELIVERIES_SCANNED_MAX,
-  DELIVERY_RUNS_MAX,
-  REPLAYS_WAITING_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
+
+/** Runs of numbers that wait: replays of failed ones leave gaps between them. */
+const DELIVERY_RUNS_MAX = 1_000;
+/** Events that wait because they were replayed: what comes in has room beside them. */
+export const REPLAYS_WAITING_MAX = 5_000;
 
 const DAY_MS = 86_400_000;
 

@@ -6,17 +6,22 @@ import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import {
-  DELIVERIES_TOGETHER_CHARS_MAX,
   DELIVERIES_TOGETHER_MAX,
-  DELIVERY_ANSWER_MS_MAX,
-  DELIVERY_PAUSES_MS,
-  DELIVERY_TRIES_MAX,
+  EVENT_REQUEST_CHARS_MAX,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import { withoutNumber } from "../lib/event-log/number-runs.ts";
 import { eventRow } from "./agent-inbox-state.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
+
+/** Pauses after each try of a delivery that failed: what comes behind it waits 13 minutes at most. */
+export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
+export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
+/** Characters of their requests: what goes together is no larger than one alone may be. */
+export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
+/** An agent that is silent for this long did not get the mail. Mail is tried for two minutes, and may wait before. */
+export const DELIVERY_ANSWER_MS_MAX = 300_000;
 
 type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
 /** A try that is over. */

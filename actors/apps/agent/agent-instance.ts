@@ -3,7 +3,7 @@
  * log.
  */
 import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
-import { AGENT_TURN_MS_MAX, APP_DRAIN_MS } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
@@ -24,6 +24,12 @@ import type { AgentParts } from "./agent-parts.ts";
 import { Deliveries } from "./deliveries.ts";
 import { HeldMessages } from "./held-messages.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
+
+/**
+ * What work that nobody waits for may take to end when another takes the place of its process; turns have
+ * AGENT_TURN_MS_MAX.
+ */
+export const APP_DRAIN_MS = 10_000;
 
 export type AgentMessages = (typeof agent)["messages"];
 

@@ -4,7 +4,6 @@ import { expect } from "chai";
 import { agent, agentAlarm, appEntry } from "../../../schemas/apps/agent.ts";
 import { app as appContract } from "../../../schemas/apps/app.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { APP_ARRIVING_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
@@ -19,6 +18,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../../runtime/lib/clock.ts";
 import { BlobStore } from "../../runtime/store/blob-store.ts";
 import { whyOneUser } from "../lib/app-host/app-user.ts";
+import { APP_ARRIVING_BYTES_MAX } from "../lib/app-process/arriving.ts";
 
 const request = (what: string, body?: unknown): AppRequest => ({
   method: body === undefined ? "GET" : "POST",

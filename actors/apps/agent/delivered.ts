@@ -1,11 +1,11 @@
 /** Tells an agent's inbox what became of deliveries: each try is answered, whatever became of its turn. */
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
-import {
-  DELIVERY_ERROR_CHARS_MAX,
-  DELIVERY_SETTLED_MS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
+
+/** Time to report results to an inbox by call. After that they are sent by mail, and a shutdown continues. */
+const DELIVERY_SETTLED_MS_MAX = 1_000;
 
 /**
  * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there

@@ -4,12 +4,6 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import {
-  DELIVERIES_GATHER_MS,
-  DELIVERIES_OF_MAIL_MS_MAX,
-  DELIVERIES_TOGETHER_MS_MAX,
-  DELIVERY_LOAD_MS,
-} from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { addressOf, mailSubject, shardOf } from "../../../schemas/subjects.ts";
 import {
@@ -25,8 +19,8 @@ import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import { type Clock, systemClock } from "../../runtime/lib/clock.ts";
 import type { BodyBlobs } from "../lib/app-process/process-bodies.ts";
 import { Turns } from "../lib/app-process/turns.ts";
-import { Deliveries } from "./deliveries.ts";
-import { DeliveryPace } from "./delivery-pace.ts";
+import { DELIVERIES_OF_MAIL_MS_MAX, DELIVERIES_TOGETHER_MS_MAX, Deliveries } from "./deliveries.ts";
+import { DELIVERIES_GATHER_MS, DELIVERY_LOAD_MS, DeliveryPace } from "./delivery-pace.ts";
 
 /** It writes nothing: what runs again is seen outside. */
 const CODE = `

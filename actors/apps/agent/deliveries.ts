@@ -2,10 +2,6 @@
 import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
-import {
-  DELIVERIES_OF_MAIL_MS_MAX,
-  DELIVERIES_TOGETHER_MS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
@@ -16,6 +12,17 @@ import { lineOf } from "../lib/app-process/process-error.ts";
 import { type Turns, unexpected } from "../lib/app-process/turns.ts";
 import { answerDeliveries } from "./delivered.ts";
 import type { DeliveryPace } from "./delivery-pace.ts";
+
+/**
+ * No further event of a round begins after this time. Finished ones are reported, and slow code gets its events one
+ * by one.
+ */
+export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
+/**
+ * One mail drives rounds for this long at most, because it delays the removal of later mail. Then another mail
+ * continues.
+ */
+export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
 
 type Given = DeepReadonly<AgentDelivery>;
 

@@ -1,12 +1,12 @@
 import { expect } from "chai";
+import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import {
   DELIVERIES_GATHER_LOAD,
   DELIVERIES_GATHER_MS,
-  DELIVERIES_TOGETHER_MAX,
   DELIVERY_LOAD_MS,
-} from "../../../schemas/apps/webhook-limits.ts";
-import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
-import { DeliveryPace } from "./delivery-pace.ts";
+  DeliveryPace,
+} from "./delivery-pace.ts";
 
 describe("DeliveryPace", () => {
   const never = new AbortController().signal;

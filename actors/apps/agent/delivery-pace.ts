@@ -2,13 +2,18 @@
  * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events
  * meanwhile. A record costs about the same, however many events it holds.
  */
-import {
-  DELIVERIES_GATHER_LOAD,
-  DELIVERIES_GATHER_MS,
-  DELIVERIES_TOGETHER_MAX,
-  DELIVERY_LOAD_MS,
-} from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
+
+/** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */
+export const DELIVERIES_GATHER_LOAD = 0.8;
+/** Between two looks at that. */
+export const DELIVERY_LOAD_MS = 250;
+/**
+ * How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of
+ * them would.
+ */
+export const DELIVERIES_GATHER_MS = 1_000;
 
 export class DeliveryPace {
   readonly #clock: Clock;

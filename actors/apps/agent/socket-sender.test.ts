@@ -1,15 +1,15 @@
 import { expect } from "chai";
 import type { SocketAction } from "../../../schemas/apps/agent-sockets.ts";
 import { SocketBatch, socketsSubject } from "../../../schemas/apps/agent-sockets.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { systemClock } from "../../runtime/lib/clock.ts";
 import {
   SOCKET_ACTION_SOCKETS_MAX,
   SOCKET_BATCH_BYTES_MAX,
   SOCKET_BATCH_WAITING_BYTES_MAX,
-} from "../../../schemas/apps/app-limits.ts";
-import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
-import { until } from "../../../scripts/testing/until.ts";
-import { systemClock } from "../../runtime/lib/clock.ts";
-import { SocketSender } from "./socket-sender.ts";
+  SocketSender,
+} from "./socket-sender.ts";
 
 describe("SocketSender", function () {
   this.timeout(120_000);

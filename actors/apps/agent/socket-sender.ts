@@ -8,20 +8,24 @@ import {
   SocketBatchAnswer,
   socketsSubject,
 } from "../../../schemas/apps/agent-sockets.ts";
-import {
-  SOCKET_ABSENCES_MAX,
-  SOCKET_ACTION_SOCKETS_MAX,
-  SOCKET_BATCH_BYTES_MAX,
-  SOCKET_BATCH_RETRY_MS,
-  SOCKET_BATCH_TRY_MS,
-  SOCKET_BATCH_WAITING_BYTES_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import type { ProcessAction } from "../../../schemas/apps/app-process.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import { ask } from "../../runtime/bus/ask.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
 import type { CommitActions } from "./agent-log.ts";
+
+/** Bytes of frames that wait for a gateway that does not take them; past it an agent's sockets there are given up. */
+export const SOCKET_BATCH_WAITING_BYTES_MAX = 16_000_000;
+/** Actions of one message to a gateway, and so a frame with what is around it. */
+export const SOCKET_BATCH_BYTES_MAX = 900_000;
+/** Sockets that one action names, at most 17 bytes each; an action for more is sent as several. */
+export const SOCKET_ACTION_SOCKETS_MAX = 10_000;
+/** How long a gateway may take to answer a batch before it is sent again, and the pause before. */
+const SOCKET_BATCH_TRY_MS = 2_000;
+const SOCKET_BATCH_RETRY_MS = 50;
+/** Tries until a gateway is taken for gone: after an outage of the bus it may be back some seconds after this host. */
+const SOCKET_ABSENCES_MAX = 100;
 
 export interface SocketSenderParts {
   bus: Bus;

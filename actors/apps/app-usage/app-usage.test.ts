@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { AGENT_ROOM_BYTES, AGENT_USAGE_ENTRIES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
 import { agentKey } from "../../../schemas/apps/app-names.ts";
 import { type appUsage, isToBeTold } from "../../../schemas/apps/app-usage.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { appUsageActor } from "./app-usage.ts";
+import { AGENT_USAGE_ENTRIES_MAX, appUsageActor } from "./app-usage.ts";
 import type { AppUsageRow } from "./app-usage-state.ts";
 
 type Messages = (typeof appUsage)["messages"];

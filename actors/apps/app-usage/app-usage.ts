@@ -1,12 +1,16 @@
 /** Counts the agents of an account and the bytes they keep, and holds both to its limits. */
 import { createHash } from "node:crypto";
-import { AGENT_USAGE_ENTRIES_MAX, AGENT_USAGE_ROWS } from "../../../schemas/apps/app-limits.ts";
 import { readAgentKey } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../../schemas/apps/app-usage.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { type AgentBytes, AppUsageRow, AppUsageState } from "./app-usage-state.ts";
+
+/** Rows of one app in which its agents are counted: with AGENTS_PER_ACCOUNT_MAX each has 80 kB. */
+const AGENT_USAGE_ROWS = 64;
+/** Agents in one of them, at some 50 bytes each: ROW_BYTES_MAX holds them. */
+export const AGENT_USAGE_ENTRIES_MAX = 4_000;
 
 type State = DeepReadonly<AppUsageState>;
 type Rows = ReadonlyMap<string, DeepReadonly<AppUsageRow>>;

@@ -1,13 +1,9 @@
 import { expect } from "chai";
 import { type AppConfig, AppConfig as Config } from "../../../schemas/apps/app-config.ts";
-import {
-  APP_PURGE_RETRY_MS,
-  APP_SECRETS_MAX,
-  APP_VERSIONS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { appActor } from "./app.ts";
+import { APP_PURGE_RETRY_MS, appActor } from "./app.ts";
 import type { AppRow, AppState } from "./app-state.ts";
 
 const ACCOUNT = "a".repeat(32);

@@ -1,10 +1,6 @@
 /** Keeps an app's versions, says which of them serves, and keeps its secrets sealed. */
 import { type AppVersion, app as contract } from "../../../schemas/apps/app.ts";
-import {
-  APP_PURGE_RETRY_MS,
-  APP_SECRETS_MAX,
-  APP_VERSIONS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { appList } from "../../../schemas/apps/app-list.ts";
 import { readAppKey } from "../../../schemas/apps/app-names.ts";
 import { APP_PORTS, appPorts } from "../../../schemas/apps/app-ports.ts";
@@ -14,6 +10,9 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { deliveriesOf, followEvents } from "./app-events.ts";
 import { AppRow, AppState } from "./app-state.ts";
+
+/** When the removal of an app is tried again that was not heard of. */
+export const APP_PURGE_RETRY_MS = 10 * 60_000;
 
 type State = DeepReadonly<AppState>;
 type Row = DeepReadonly<AppRow>;

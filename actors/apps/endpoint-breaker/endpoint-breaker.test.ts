@@ -1,12 +1,12 @@
 import { expect } from "chai";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import {
   BREAKER_FAILURES_MAX,
   BREAKER_OPEN_MS,
   BREAKER_OPEN_MS_MAX,
   BREAKER_PROBE_MS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
-import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { endpointBreakerActor } from "./endpoint-breaker.ts";
+  endpointBreakerActor,
+} from "./endpoint-breaker.ts";
 
 describe("endpoint-breaker", () => {
   let state: typeof endpointBreakerActor.initial;

@@ -4,15 +4,18 @@
  */
 import { z } from "zod";
 import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
-import {
-  BREAKER_FAILURES_MAX,
-  BREAKER_OPEN_MS,
-  BREAKER_OPEN_MS_MAX,
-  BREAKER_PROBE_MS_MAX,
-  BREAKER_REPORTS_KEPT,
-} from "../../../schemas/apps/webhook-limits.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+
+/** Failures in a row at which an endpoint's breaker opens, and how long it stays so, doubled each time. */
+export const BREAKER_FAILURES_MAX = 5;
+export const BREAKER_OPEN_MS = 30_000;
+/** Less than an actor without news stays in memory, where all of a breaker is. */
+export const BREAKER_OPEN_MS_MAX = 300_000;
+/** A probe whose outcome nobody told is given to another. */
+export const BREAKER_PROBE_MS_MAX = 60_000;
+/** Reports that would be known if they came twice. */
+const BREAKER_REPORTS_KEPT = 32;
 
 const State = z.object({
   /** In a row. */

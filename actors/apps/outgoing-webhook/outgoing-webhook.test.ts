@@ -2,14 +2,10 @@ import { expect } from "chai";
 import type { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
   OUTGOING_AGE_MS_MAX,
-  OUTGOING_AT_ONCE_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
-  OUTGOING_PAUSES_MS,
   OUTGOING_RETRY_AFTER_MS_MAX,
   OUTGOING_SECRETS_MAX,
-  OUTGOING_TRIES_MAX,
-  OUTGOING_TRY_MS_MAX,
   OUTGOING_WAITING_MAX,
   SEALED_CHARS_MAX,
 } from "../../../schemas/apps/webhook-limits.ts";
@@ -18,6 +14,12 @@ import { ActorInHand } from "../../../scripts/testing/actor-in-hand.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { outgoingWebhookActor } from "./outgoing-webhook.ts";
 import type { OutgoingRow, OutgoingState } from "./outgoing-webhook-state.ts";
+import {
+  OUTGOING_AT_ONCE_MAX,
+  OUTGOING_PAUSES_MS,
+  OUTGOING_TRIES_MAX,
+  OUTGOING_TRY_MS_MAX,
+} from "./tries.ts";
 
 type Messages = (typeof outgoingWebhook)["messages"];
 interface Post {

@@ -7,17 +7,27 @@ import {
 } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
   OUTGOING_AGE_MS_MAX,
-  OUTGOING_AT_ONCE_MAX,
-  OUTGOING_PAUSES_MS,
   OUTGOING_RETRY_AFTER_MS_MAX,
-  OUTGOING_TRIES_KEPT,
-  OUTGOING_TRIES_MAX,
-  OUTGOING_TRY_MS_MAX,
 } from "../../../schemas/apps/webhook-limits.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import type { OutgoingDraft } from "./outgoing-draft.ts";
 import { type OutgoingState, webhookRow } from "./outgoing-webhook-state.ts";
+
+/** Webhooks of one agent under way at once: their tasks fit one transition. */
+export const OUTGOING_AT_ONCE_MAX = 5;
+/** When it is tried, each after the one before: now, 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 10 h. */
+export const OUTGOING_PAUSES_MS: readonly number[] = [
+  5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000,
+];
+export const OUTGOING_TRIES_MAX = OUTGOING_PAUSES_MS.length + 1;
+/**
+ * A try that is not heard of for so long is taken for lost: a full lane of endpoints that do not answer takes half of
+ * it.
+ */
+export const OUTGOING_TRY_MS_MAX = 900_000;
+/** Tries that are shown of one webhook. */
+const OUTGOING_TRIES_KEPT = 10;
 
 type Messages = (typeof outgoingWebhook)["messages"];
 type Waiting = OutgoingState["waiting"][number];

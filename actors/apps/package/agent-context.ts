@@ -1,12 +1,12 @@
 /** What an agent's constructor gets, and its code finds as `this.ctx`: who it is, its storage, work that goes on. */
 
 import { deserialize, serialize } from "node:v8";
-import {
-  AGENT_STORAGE_KEY_CHARS_MAX,
-  AGENT_STORAGE_LISTED_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { SqlResult, SqlRow } from "./sql.ts";
+
+/** A key of `ctx.storage`, and entries of one list of it. */
+export const AGENT_STORAGE_KEY_CHARS_MAX = 2_048;
+const AGENT_STORAGE_LISTED_MAX = 100_000;
 
 const agents = new WeakMap<object, AgentRuntime>();
 

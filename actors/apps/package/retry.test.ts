@@ -1,9 +1,5 @@
 import { expect } from "chai";
-import {
-  AGENT_RETRY_ATTEMPTS_MAX,
-  AGENT_RETRY_DELAY_MS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
-import { readRetry } from "./retry.ts";
+import { AGENT_RETRY_ATTEMPTS_MAX, AGENT_RETRY_DELAY_MS_MAX, readRetry } from "./retry.ts";
 
 describe("readRetry()", () => {
   it("takes as many tries and as long pauses as the limits say, and refuses more", () => {

@@ -1,9 +1,9 @@
 /** Trying again, each time later, by a random part of the delay so that many do not come back at once. */
-import {
-  AGENT_RETRY_ATTEMPTS_MAX,
-  AGENT_RETRY_DELAY_MS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import type { RetryOptions } from "./types.ts";
+
+/** Attempts of `retry` in an app's code, and the longest pause between two of them. */
+export const AGENT_RETRY_ATTEMPTS_MAX = 1_000;
+export const AGENT_RETRY_DELAY_MS_MAX = 24 * 3_600_000;
 
 const DEFAULTS = { maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3_000 };
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
+import { DELIVERIES_UNRECORDED_BYTES_MAX } from "./delivery-chain.ts";
 
 const CODE = `
 import { Agent } from "trunkline/agents";

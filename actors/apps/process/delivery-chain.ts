@@ -2,8 +2,12 @@
  * Deliveries that came together: while they are taken, quick, and touch nothing outside, each follows at once, and
  * all share a record.
  */
-import { DELIVERIES_UNRECORDED_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import type { AgentCore } from "./agent-core.ts";
+
+/**
+ * What they write becomes one record, and another from here on: far below what one message holds, compressed or not.
+ */
+export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 
 /** Code of the app may put another clock in its place later. */
 const now = performance.now.bind(performance);

@@ -1,11 +1,13 @@
 /** Requests and answers: from the shapes that cross to the host to those of the web, and back. */
-import { APP_ANSWER_WHOLE_MS } from "../../../schemas/apps/app-limits.ts";
 import type { ProcessAnswer, ProcessRequest } from "../../../schemas/apps/app-process.ts";
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { HostLink } from "./host-link.ts";
 import { lentBody, takeUntouched } from "./lent-streams.ts";
 import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
+
+/** An answer whose body is not complete this long after its head is streamed. An event stream is streamed at once. */
+const APP_ANSWER_WHOLE_MS = 100;
 
 /** What an agent starts with, on its way to it: never from outside. */
 export const PROPS_HEADER = "x-trunkline-agent-props";

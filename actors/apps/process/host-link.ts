@@ -3,7 +3,6 @@ import { inspect } from "node:util";
 import {
   APP_LOG_LINE_CHARS_MAX,
   APP_LOG_LINES_A_SECOND_MAX,
-  APP_OPERATIONS_WAITING_MAX,
 } from "../../../schemas/apps/app-limits.ts";
 import type {
   FromProcess,
@@ -15,6 +14,9 @@ import { running } from "../package/current-agent.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import { toError } from "./process-errors.ts";
 import { forPeople } from "./stack-texts.ts";
+
+/** Fetches, calls and other operations that one process waits for: what is asked beyond is refused at once. */
+export const APP_OPERATIONS_WAITING_MAX = 2_000;
 
 type LogLevel = "debug" | "info" | "warn" | "error";
 

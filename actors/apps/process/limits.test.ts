@@ -1,16 +1,15 @@
 import { expect } from "chai";
 import {
   AGENT_CONNECTIONS_MAX,
-  AGENT_DELAY_S_MAX,
-  AGENT_INTERVAL_S_MAX,
-  AGENT_STORAGE_KEY_CHARS_MAX,
-  AGENT_SUBMISSIONS_RUNNING_MAX,
-  APP_OPERATIONS_WAITING_MAX,
   CONNECTION_TAG_CHARS_MAX,
   CONNECTION_TAGS_MAX,
 } from "../../../schemas/apps/app-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { AGENT_STORAGE_KEY_CHARS_MAX } from "../package/agent-context.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
+import { APP_OPERATIONS_WAITING_MAX } from "./host-link.ts";
+import { AGENT_DELAY_S_MAX, AGENT_INTERVAL_S_MAX } from "./schedules.ts";
+import { AGENT_SUBMISSIONS_RUNNING_MAX } from "./submissions.ts";
 
 const CODE = `
 import { Agent } from "trunkline/agents";

@@ -4,14 +4,18 @@
  */
 import { deserialize, serialize } from "node:v8";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import {
-  AGENT_REPLIES_BYTES_MAX,
-  AGENT_REPLIES_MAX,
-  APP_ANSWER_BYTES_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { ProcessError, TurnResult } from "../../../schemas/apps/app-process.ts";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
 import type { AgentDatabase } from "./agent-database.ts";
+
+/**
+ * Replies kept in an agent's database, so that a call that comes again is answered and not run again: those of calls
+ * that are settled go sooner.
+ */
+const AGENT_REPLIES_MAX = 1_000;
+/** All of them, compressed: they are part of the database and its bound; the newest is kept however large it is. */
+const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 
 export type Outcome = { result: TurnResult } | { error: ProcessError };
 

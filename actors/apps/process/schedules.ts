@@ -2,7 +2,6 @@
 
 import { randomUUID } from "node:crypto";
 import { Cron } from "croner";
-import { AGENT_DELAY_S_MAX, AGENT_INTERVAL_S_MAX } from "../../../schemas/apps/app-limits.ts";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
 import type { SqlRow } from "../package/sql.ts";
 import type {
@@ -16,6 +15,11 @@ import type { AgentCore } from "./agent-core.ts";
 import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
 import { fromJson, toJson } from "./own-tables.ts";
+
+/** The longest interval of `scheduleEvery`. A cron expression allows more. */
+export const AGENT_INTERVAL_S_MAX = 30 * 24 * 3_600;
+/** The latest time of `schedule`. */
+export const AGENT_DELAY_S_MAX = 100 * 366 * 24 * 3_600;
 
 interface Timing {
   type: ScheduleType;

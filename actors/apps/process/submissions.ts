@@ -1,10 +1,6 @@
 /** Work that was accepted once and for all: it has an id, a status that survives everything, and at most one effect. */
 
 import { randomUUID } from "node:crypto";
-import {
-  AGENT_SUBMISSIONS_LISTED_MAX,
-  AGENT_SUBMISSIONS_RUNNING_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
 import type { SqlRow } from "../package/sql.ts";
 import type {
@@ -21,6 +17,10 @@ import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { fromJson, toJson } from "./own-tables.ts";
+
+/** Submissions of one agent at a time, and in one list of them. */
+export const AGENT_SUBMISSIONS_RUNNING_MAX = 8;
+const AGENT_SUBMISSIONS_LISTED_MAX = 1_000;
 
 /** Once: who wants it tried again says so. */
 const ONCE = { maxAttempts: 1 };

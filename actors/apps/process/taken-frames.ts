@@ -1,7 +1,9 @@
 /** The frames of one socket: begun in order, each once, and waited for together by who brought them. */
-import { SOCKET_BATCH_HELD_MS } from "../../../schemas/apps/app-limits.ts";
 import { FramesDone } from "./frames-done.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
+
+/** An agent that is not done with a batch says so after this, and is asked again: well within a turn's time. */
+const SOCKET_BATCH_HELD_MS = 15_000;
 
 export interface BroughtFrames {
   first: number;

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
 import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
-import { LOGO_BYTES_MAX, LOGO_RETRIES_MS } from "../../../schemas/oauth/limits.ts";
+import { LOGO_BYTES_MAX } from "../../../schemas/oauth/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { clientLogoActor } from "./client-logo.ts";
+import { clientLogoActor, LOGO_RETRIES_MS } from "./client-logo.ts";
 import type { ClientLogoState } from "./client-logo-state.ts";
 
 const uri = "https://bot.example.com/logo.png";

@@ -3,10 +3,12 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
-import { LOGO_RETRIES_MS } from "../../../schemas/oauth/limits.ts";
 import { logoFetch } from "../../../schemas/oauth/logo-fetch.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { ClientLogoState } from "./client-logo-state.ts";
+
+/** Pauses before further tries: a server that is down at registration is mostly up a day later. */
+export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;
 
 /**
  * Stored at: client_id

@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { GIT_HELD_MAX, GIT_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { gitStorageActor } from "./git-storage.ts";
+import { GIT_HELD_MAX, GIT_HELD_MS, gitStorageActor } from "./git-storage.ts";
 
 const id = (number: number) => number.toString(16).padStart(32, "0");
 type State = Parameters<(typeof gitStorageActor)["handlers"]["get"]>[0];

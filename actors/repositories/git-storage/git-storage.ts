@@ -1,8 +1,9 @@
 /** Counts the bytes that an account has in repositories, and holds them to a bound. */
+
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { GIT_HELD_MAX, GIT_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_PROCESS_MS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   accountFull,
   type GitStored,
@@ -10,6 +11,11 @@ import {
 } from "../../../schemas/repositories/git-storage.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+
+/** Large things of one account that are being stored at a time: as many as a dozen gateways take in. */
+export const GIT_HELD_MAX = 256;
+/** Room is kept for no longer than a process takes: then who stored it has died. */
+export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 
 export const GitStorageState = z.object({
   bytes: z.int().min(0),

@@ -1,11 +1,8 @@
 import { expect } from "chai";
-import {
-  NAMESPACE_ANNOUNCED_MS,
-  NAMESPACES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { NAMESPACES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { namespaceListActor } from "./namespace-list.ts";
+import { NAMESPACE_ANNOUNCED_MS, namespaceListActor } from "./namespace-list.ts";
 import type { NamespaceListRow } from "./namespace-list-state.ts";
 
 type Handlers = (typeof namespaceListActor)["handlers"];

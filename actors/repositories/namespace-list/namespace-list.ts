@@ -1,14 +1,14 @@
 /** Keeps the list of an account's namespaces, and bounds how many there are. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  NAMESPACE_ANNOUNCED_MS,
-  NAMESPACES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { NAMESPACES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
+
+/** A namespace that was announced and did not come to be is no longer listed after this. */
+export const NAMESPACE_ANNOUNCED_MS = 60_000;
 
 /**
  * Stored at: account id

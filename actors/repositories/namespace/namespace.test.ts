@@ -1,16 +1,12 @@
 import { expect } from "chai";
-import {
-  NAME_CLAIM_MS,
-  NAME_CLAIMS_MAX,
-  NAMESPACE_REPOS_MAX,
-  REMOVED_NAMES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import type { RepoListing } from "../../../schemas/repositories/namespace.ts";
 import { processorTime } from "../../../scripts/testing/processor-time.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { namespaceActor } from "./namespace.ts";
+import { NAME_CLAIM_MS, namespaceActor, REMOVED_NAMES_MAX } from "./namespace.ts";
 import type { NamespaceRow, NamespaceState } from "./namespace-state.ts";
+import { NAME_CLAIMS_MAX } from "./namespace-state.ts";
 
 const OWNER = { accountId: "a".repeat(32), name: "Space" };
 

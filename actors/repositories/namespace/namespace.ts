@@ -1,11 +1,7 @@
 /** Keeps a namespace: which repository has which name, and what a listing shows of each. */
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  NAME_CLAIM_MS,
-  NAMESPACE_REPOS_MAX,
-  REMOVED_NAMES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import { namespace } from "../../../schemas/repositories/namespace.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
@@ -13,6 +9,11 @@ import { repo } from "../../../schemas/repositories/repo.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
 import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
+
+/** Names of removed repositories that are remembered, so that removing one again is no fault. */
+export const REMOVED_NAMES_MAX = 200;
+/** A name that was claimed for a repository which did not come to be is free again after this. */
+export const NAME_CLAIM_MS = 60_000;
 
 /**
  * Stored at: account id, `.`, name in lower case

@@ -1,15 +1,14 @@
 import { expect } from "chai";
-import {
-  PACK_CONDEMNED_MS,
-  PACK_HELD_MS,
-  PACK_SWEEP_BATCH,
-  PACK_SWEEP_GRACE_MS,
-  PACK_SWEEP_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { packSweepActor } from "./pack-sweep.ts";
+import {
+  PACK_CONDEMNED_MS,
+  PACK_SWEEP_GRACE_MS,
+  PACK_SWEEP_MS,
+  packSweepActor,
+} from "./pack-sweep.ts";
 
 const ACCOUNT = "a".repeat(32);
 const sha = (number: number) => number.toString(16).padStart(64, "0");

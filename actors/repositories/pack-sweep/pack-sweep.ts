@@ -4,17 +4,21 @@
 import { z } from "zod";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  PACK_CONDEMNED_MS,
-  PACK_HELD_MS,
-  PACK_SWEEP_BATCH,
-  PACK_SWEEP_GRACE_MS,
-  PACK_SWEEP_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { packSweep, StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+
+/**
+ * A pack that nobody names is removed when nobody has named it for so long: readers that know it from an older manifest
+ * have ended (GIT_CACHE_GRACE_MS), and so has every hold, whatever the clocks of two machines differ by.
+ */
+export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
+/** How often all packs are held against all repositories: some seconds for 100,000 of them. */
+export const PACK_SWEEP_MS = 60 * 60_000;
+/** What was condemned and is not found any more is forgotten; condemning it again only takes longer. */
+export const PACK_CONDEMNED_MS = 24 * 60 * 60_000;
 
 const Condemned = StoredPack.extend({
   /** When it was first seen that nobody names it. */

@@ -1,23 +1,25 @@
 import { expect } from "chai";
-import {
-  EVENT_DESCRIBED_MS,
-  EVENT_SUBSCRIPTIONS_MAX,
-  EVENTS_DELIVERED_BYTES,
-  EVENTS_DELIVERED_MAX,
-  EVENTS_KEPT,
-  EVENTS_KEPT_BYTES,
-  EVENTS_LISTED_BYTES,
-  EVENTS_LISTED_MAX,
-  EVENTS_SENT_BYTES,
-} from "../../../schemas/repositories/git-limits.ts";
+import { EVENTS_LISTED_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import type { PushedCommits, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import type { RepoEventFilter, repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { repoEventsActor } from "./repo-events.ts";
+import {
+  EVENT_DESCRIBED_MS,
+  EVENT_SUBSCRIPTIONS_MAX,
+  EVENTS_KEPT,
+  EVENTS_KEPT_BYTES,
+  EVENTS_LISTED_BYTES,
+  repoEventsActor,
+} from "./repo-events.ts";
 import { EventRow, type RepoEventsState } from "./repo-events-state.ts";
+import {
+  EVENTS_DELIVERED_BYTES,
+  EVENTS_DELIVERED_MAX,
+  EVENTS_SENT_BYTES,
+} from "./tell-subscribers.ts";
 
 const ACCOUNT = "a".repeat(32);
 const [A, B] = ["a", "b"].map((digit) => digit.repeat(40)) as [string, string];

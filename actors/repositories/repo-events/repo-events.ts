@@ -1,13 +1,6 @@
 /** Keeps what happened last in an account's repositories, in its order, and tells those who follow it. */
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  EVENT_DESCRIBED_MS,
-  EVENT_SUBSCRIPTIONS_MAX,
-  EVENTS_KEPT,
-  EVENTS_KEPT_BYTES,
-  EVENTS_LISTED_BYTES,
-} from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import type { KeptRepoEvent, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
@@ -16,6 +9,16 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
+
+/** Events of an account that are kept, and of one answer; in it no more bytes than fit a message three times over. */
+export const EVENTS_KEPT = 1_000;
+export const EVENTS_LISTED_BYTES = 300_000;
+/** Bytes of those that are kept: they are in memory while anything happens. */
+export const EVENTS_KEPT_BYTES = 4_000_000;
+/** After this time the event of a push is published without its commits. */
+export const EVENT_DESCRIBED_MS = 60_000;
+/** Subscribers of the events of one account. */
+export const EVENT_SUBSCRIPTIONS_MAX = 200;
 
 type Written = Record<string, EventRow | null>;
 

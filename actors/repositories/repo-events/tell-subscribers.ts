@@ -1,10 +1,5 @@
 /** Tells those who follow an account's events of those that are new to them, so much at a time. */
 import type { Envelope } from "../../../schemas/contract.ts";
-import {
-  EVENTS_DELIVERED_BYTES,
-  EVENTS_DELIVERED_MAX,
-  EVENTS_SENT_BYTES,
-} from "../../../schemas/repositories/git-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import {
@@ -13,6 +8,12 @@ import {
 } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { REPO_HAPPENED } from "../../../schemas/repositories/repo-events.ts";
 import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.ts";
+
+/** Bytes of events in one message to who follows them, and of all such messages at once (TRANSITION_SEND_BYTES_MAX). */
+export const EVENTS_DELIVERED_BYTES = 100_000;
+export const EVENTS_SENT_BYTES = 250_000;
+/** Events in one message: who passes each on by itself, as an app does, can do so in one transition. */
+export const EVENTS_DELIVERED_MAX = 100;
 
 type Subscription = RepoEventsState["subscriptions"][string];
 

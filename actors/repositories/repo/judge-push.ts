@@ -3,7 +3,6 @@ import {
   REF_NAMES_BYTES_MAX,
   REFS_MAX,
   REPO_BYTES_MAX,
-  REPO_PACKS_MAX,
   TREE_DEPTH_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -17,6 +16,12 @@ import { RefTable } from "./ref-table.ts";
 import { bytesOf } from "./repo-lfs.ts";
 import type { LiveRepo, RepoRows } from "./repo-state.ts";
 import { isOver } from "./repo-upkeep.ts";
+
+/**
+ * Packs of one repository: past them a push waits for compaction, which begins at COMPACT_PACKS. At some 120 bytes
+ * they fit an answer.
+ */
+export const REPO_PACKS_MAX = 2_000;
 
 export interface Push {
   commands: readonly string[];

@@ -1,8 +1,10 @@
 /** Tells a reader what changed of refs and packs since it last asked, in answers that fit a message. */
-import { MANIFEST_PAGE_BYTES } from "../../../schemas/repositories/git-limits.ts";
 import type { ManifestCursor, Pack } from "../../../schemas/repositories/repo.ts";
 import { bytesOf } from "./repo-lfs.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
+
+/** Bytes of refs in one answer about the manifest; packs come on top, and both fit a message. */
+const MANIFEST_PAGE_BYTES = 400_000;
 
 type Row = { row: number; refs: Readonly<Record<string, string>> };
 

@@ -1,7 +1,7 @@
 /** The tokens of a repository: made, listed, taken back, and held against what a caller shows. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { REPO_TOKENS_MAX, TOKEN_USED_MS } from "../../../schemas/repositories/git-limits.ts";
+import { REPO_TOKENS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   type RepoToken,
   type RepoTokenScope,
@@ -9,6 +9,9 @@ import {
 } from "../../../schemas/repositories/repo.ts";
 import { sameHash } from "../../account/lib/hashes/same-hash.ts";
 import { type RepoRow, type RepoRows, rowsOf, tokenRow } from "./repo-state.ts";
+
+/** How exactly it is known when a token was last used: finer would be a write for each request. */
+export const TOKEN_USED_MS = 60 * 60_000;
 
 type TokenRow = Extract<RepoRow, { row: "token" }>;
 type WrittenRows = Record<string, RepoRow | null>;

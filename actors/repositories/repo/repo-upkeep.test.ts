@@ -1,13 +1,8 @@
 import { expect } from "chai";
-import {
-  COMPACT_PACKS,
-  PRUNE_FOR_ROOM_MS,
-  REPO_PACKS_MAX,
-  UPKEEP_LOST_MS,
-  UPKEEP_RETRY_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
 import { packRow } from "../../../schemas/repositories/repo.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { REPO_PACKS_MAX } from "./judge-push.ts";
 import type { LiveRepo, RepoRow } from "./repo-state.ts";
 import {
   afterRefusal,
@@ -16,6 +11,9 @@ import {
   compact,
   endUpkeep,
   makeRoom,
+  PRUNE_FOR_ROOM_MS,
+  UPKEEP_LOST_MS,
+  UPKEEP_RETRY_MS,
 } from "./repo-upkeep.ts";
 
 const ID = "repo0000repo0000";

@@ -6,15 +6,16 @@ import {
   type Input,
 } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  COMPACT_PACKS,
-  PRUNE_FOR_ROOM_MS,
-  UPKEEP_LOST_MS,
-  UPKEEP_RETRY_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
+
+/** The pause after which what failed is tried again; and after which a task that says nothing is taken for lost. */
+export const UPKEEP_RETRY_MS = 60_000;
+export const UPKEEP_LOST_MS = 60 * 60_000;
+/** A repository that has no room looks so often whether something in it is not needed any more. */
+export const PRUNE_FOR_ROOM_MS = 24 * 60 * 60_000;
 
 interface Step {
   state: LiveRepo;

@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
 import { expect } from "chai";
-import { FORK_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import {
   EVENT_OTHERS_MAX,
   EVENT_REFS_MAX,
@@ -10,13 +9,11 @@ import {
   REF_NAMES_BYTES_MAX,
   REFS_MAX,
   REPO_BYTES_MAX,
-  REPO_PACKS_MAX,
   REPO_REMOVED_MS,
   REPO_SHALLOW_MAX,
   REPO_TOKENS_MAX,
   STAGED_MS,
   STAGED_PUSHES_MAX,
-  TOKEN_USED_MS,
   TREE_DEPTH_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -24,8 +21,10 @@ import { type Pack, packBlob, repoTokenId } from "../../../schemas/repositories/
 import type { RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { repoActor } from "./repo.ts";
+import { REPO_PACKS_MAX } from "./judge-push.ts";
+import { FORK_MS_MAX, repoActor } from "./repo.ts";
 import type { RepoRow, RepoState } from "./repo-state.ts";
+import { TOKEN_USED_MS } from "./repo-tokens.ts";
 
 const [A, B, C] = ["a", "b", "c"].map((digit) => digit.repeat(40)) as [string, string, string];
 const ADDRESS = { accountId: "a".repeat(32), namespace: "Space", name: "Repo" };

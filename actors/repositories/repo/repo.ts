@@ -2,7 +2,6 @@
 
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { FORK_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import {
   CLEAR_PAUSE_MS,
   CLEARED_ROWS,
@@ -35,6 +34,9 @@ import {
 } from "./repo-upkeep.ts";
 import { droppedParts, stagedCommands, type WrittenRows } from "./staged-pushes.ts";
 import { arrival, event, pushed } from "./told-events.ts";
+
+/** A repository whose fork was begun and is not there after this has failed: its gateway has died. */
+export const FORK_MS_MAX = 10 * 60_000;
 
 export const repoActor = defineActor(repo, {
   state: RepoState,

@@ -9,7 +9,7 @@ import {
   JOURNAL_COMMIT_BYTES_MAX,
   REMINDER_SOON_MS,
 } from "../../../schemas/journal-limits.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, GATHER_MS_MAX } from "../../../schemas/limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Activation } from "../activation/activation.ts";
 import { type Change, directOf, isRetracted } from "../activation/change.ts";
@@ -23,6 +23,9 @@ import type { Shard } from "../shards/shard.ts";
 import { Checkpoints, type JournalHost } from "./checkpoints.ts";
 import { type JournalEntry, layOver, type Puts, shardsOf, writesOf } from "./journal.ts";
 import { outboxChanges } from "./outbox-changes.ts";
+
+/** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
+const GATHER_MS_MAX = 5;
 
 /** The part of one activation in a commit. Its sends go into its shard's outbox, once for the whole commit. */
 interface Taken extends JournalEntry {

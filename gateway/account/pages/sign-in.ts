@@ -3,11 +3,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
-import {
-  ACCOUNTS_PER_USER_MAX,
-  PASSWORD_CHARS_MAX,
-  PASSWORD_CHARS_MIN,
-} from "../../../schemas/account/limits.ts";
+import { ACCOUNTS_PER_USER_MAX, PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { Email } from "../../../schemas/values.ts";
@@ -16,6 +12,8 @@ import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
 import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
+
+export const PASSWORD_CHARS_MAX = 256;
 
 export const LOGINS_PER_ADDRESS_MAX = 100;
 /** New users from one address in a window. */

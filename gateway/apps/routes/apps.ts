@@ -1,4 +1,5 @@
 /** Apps of an account: deployed, shown, rolled back, deleted; and their secrets, which are never read back. */
+
 import type { z } from "zod";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -6,7 +7,7 @@ import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { StoredLine, StoredLines } from "../../../actors/runtime/store/stored-lines.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { type AppOverview, type AppVersion, app } from "../../../schemas/apps/app.ts";
-import { APP_DEPLOY_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_BUNDLE_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
 import { AppLogLine } from "../../../schemas/apps/app-log.ts";
 import { appKey, readAgentKey } from "../../../schemas/apps/app-names.ts";
@@ -34,6 +35,9 @@ import { pageOf } from "../../http/listing.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
 import { deployApp } from "../deploy-app.ts";
+
+/** A deployment as JSON: escapes may take a bundle to twice its size. */
+const APP_DEPLOY_BYTES_MAX = 2 * APP_BUNDLE_BYTES_MAX + 1_000_000;
 
 const APPS = "/accounts/{account_id}/apps";
 const APP = `${APPS}/{app}`;

@@ -10,16 +10,26 @@ import {
   type SocketClose,
 } from "../../../schemas/apps/agent.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import {
-  AGENT_TURN_MS_MAX,
-  SOCKET_BATCHES_MAX,
-  SOCKET_BESIDE_MS,
-  SOCKET_CALL_BYTES_MAX,
-  SOCKET_CALL_MS_MAX,
-  SOCKET_UNREAD_BYTES_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SocketReader } from "./socket-reader.ts";
+
+/**
+ * What one call brings an agent of a socket's frames, in JSON: the largest frame fits, escaped or as base64, in a
+ * message.
+ */
+const SOCKET_CALL_BYTES_MAX = 800_000;
+/** What a client has said and its agent has not taken; past it the socket is read no further. */
+const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
+/** How long a socket waits for its agent, whose host may be dying or moving. */
+const SOCKET_CALL_MS_MAX = 60_000;
+/**
+ * A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above
+ * what most take.
+ */
+const SOCKET_BESIDE_MS = 20;
+/** Batches of one socket that are under way at once, each a turn of its agent, which has AGENT_TURNS_MAX. */
+export const SOCKET_BATCHES_MAX = 16;
 
 export interface AgentSocketParts {
   actors: Pick<ActorClient, "call">;

@@ -10,12 +10,12 @@ import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../../actors/runtime/kinds/define-actor.ts";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
-import { SOCKET_BATCHES_MAX, SOCKET_CHECKS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { listen } from "../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { AgentSockets } from "./agent-sockets.ts";
+import { SOCKET_BATCHES_MAX } from "./agent-socket.ts";
+import { AgentSockets, SOCKET_CHECKS_MAX } from "./agent-sockets.ts";
 import { socketRouter } from "./socket-router.ts";
 
 const ACCOUNT = "a".repeat(32);

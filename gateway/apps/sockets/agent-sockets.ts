@@ -15,12 +15,7 @@ import {
   socketsSubject,
 } from "../../../schemas/apps/agent-sockets.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import {
-  APP_REQUEST_MS_MAX,
-  CONNECTION_ID_CHARS_MAX,
-  SOCKET_CHECKS_MAX,
-  SOCKET_PING_MS,
-} from "../../../schemas/apps/app-limits.ts";
+import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
@@ -31,6 +26,15 @@ import { pathOf, withoutInside } from "../app-requests.ts";
 import { AgentSocket, type AgentSocketParts } from "./agent-socket.ts";
 import { frameBytes } from "./frame-bytes.ts";
 import type { Admission, SocketRoute } from "./socket-router.ts";
+
+const CONNECTION_ID_CHARS_MAX = 256;
+/**
+ * Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was
+ * away.
+ */
+export const SOCKET_CHECKS_MAX = 64;
+/** Clients that are gone without a word are noticed after two of these. */
+const SOCKET_PING_MS = 30_000;
 
 export interface AgentSocketsParts {
   actors: Pick<ActorClient, "call">;

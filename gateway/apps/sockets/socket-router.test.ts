@@ -4,9 +4,13 @@ import { connect } from "node:net";
 import { expect } from "chai";
 import { WebSocket } from "ws";
 import { ActorError } from "../../../schemas/errors.ts";
-import { SOCKET_MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { type SocketRoute, type SocketRouter, socketRouter } from "./socket-router.ts";
+import {
+  SOCKET_MESSAGE_BYTES_MAX,
+  type SocketRoute,
+  type SocketRouter,
+  socketRouter,
+} from "./socket-router.ts";
 
 const echo: SocketRoute = {
   match: ({ pathname }) => pathname.startsWith("/echo/"),

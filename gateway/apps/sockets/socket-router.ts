@@ -4,11 +4,12 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
-import {
-  SOCKET_CLOSE_MS_MAX,
-  SOCKET_MESSAGE_BYTES_MAX,
-  SOCKETS_MAX,
-} from "../../../schemas/limits.ts";
+
+/** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
+const SOCKETS_MAX = 10_000;
+export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
+/** What a client has to read what was sent before its socket is closed, and to answer that. */
+export const SOCKET_CLOSE_MS_MAX = 5_000;
 
 /** Whether an upgrade is made: then who serves the socket, else what is answered in its place. */
 export type Admission =

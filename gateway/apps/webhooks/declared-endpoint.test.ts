@@ -3,13 +3,13 @@ import { connect } from "node:net";
 import { sign } from "@octokit/webhooks-methods";
 import { expect } from "chai";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
-import { APP_USAGE_KEPT_MS } from "../../../schemas/apps/app-limits.ts";
 import { appUsage } from "../../../schemas/apps/app-usage.ts";
 import {
   EVENT_INLINE_BYTES_MAX,
   EVENTS_WAITING_MAX,
   WEBHOOK_BODY_BYTES_MAX,
 } from "../../../schemas/apps/webhook-limits.ts";
+import { APP_USAGE_KEPT_MS } from "../account-room.ts";
 import { HOOK_ACCOUNT, webhookServer } from "./testing/webhook-server.ts";
 
 const SECRET = "secret";

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { HEAVY_INBOXES_KEPT_MAX } from "../../../schemas/apps/webhook-limits.ts";
-import { HeavyInboxes } from "./heavy-inboxes.ts";
+import { HEAVY_INBOXES_KEPT_MAX, HeavyInboxes } from "./heavy-inboxes.ts";
 
 describe("HeavyInboxes", () => {
   it("keeps as many as it may, and lets go of the one that was noted longest ago", () => {

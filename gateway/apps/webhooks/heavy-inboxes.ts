@@ -1,5 +1,10 @@
 /** Remembers which inboxes hold as much as they may, so that bodies for them come as blobs. */
-import { HEAVY_INBOXES_KEPT_MAX } from "../../../schemas/apps/webhook-limits.ts";
+
+/**
+ * Inboxes of which a gateway knows that they have enough of bodies; one that is not known is asked about by its next
+ * event.
+ */
+export const HEAVY_INBOXES_KEPT_MAX = 1_000;
 
 export class HeavyInboxes {
   readonly #keys = new Set<string>();

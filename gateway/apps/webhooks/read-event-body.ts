@@ -4,8 +4,10 @@
  */
 import type { Readable } from "node:stream";
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
-import { WEBHOOK_BODIES_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+
+/** Bodies of events on their way through one gateway: some fifty of the largest. */
+const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Bytes of all events that are being read or stored. */
 export interface HeldBodies {

@@ -4,7 +4,6 @@ import { account } from "../../../schemas/account/account.ts";
 import {
   ACCOUNTS_PER_USER_MAX,
   LOGIN_WINDOW_MS,
-  PASSWORD_CHARS_MAX,
   PASSWORD_CHARS_MIN,
 } from "../../../schemas/account/limits.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
@@ -14,13 +13,16 @@ import {
   ACCOUNTS_PER_GRANT_MAX,
   CLIENTS_PER_PAGE,
   CLIENTS_PER_USER_MAX,
-  ID_TOKEN_MS,
-  INTERACTION_MS,
 } from "../../../schemas/oauth/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { LOGINS_PER_ADDRESS_MAX, SIGNUPS_PER_ADDRESS_MAX } from "../../account/pages/sign-in.ts";
+import {
+  LOGINS_PER_ADDRESS_MAX,
+  PASSWORD_CHARS_MAX,
+  SIGNUPS_PER_ADDRESS_MAX,
+} from "../../account/pages/sign-in.ts";
 import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../account/pages/visit.ts";
 import { AUTHORIZATIONS_PER_ADDRESS_MAX } from "../oauth-router.ts";
+import { ID_TOKEN_MS, INTERACTION_MS } from "../provider/provider-configuration.ts";
 import {
   newPerson,
   type OAuthWorld,

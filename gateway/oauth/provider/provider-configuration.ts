@@ -5,8 +5,6 @@ import {
   ACCESS_TOKEN_MS,
   CODE_MS,
   GRANT_MS,
-  ID_TOKEN_MS,
-  INTERACTION_MS,
   REFRESH_TOKEN_MS,
 } from "../../../schemas/oauth/limits.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
@@ -21,6 +19,10 @@ import { checkSize, isShortLogout, refuseLogout } from "./request-size.ts";
 import { checkScopes } from "./requested-scopes.ts";
 import type { ServerKeys } from "./signing-keys.ts";
 import { unprovenClientCheck } from "./unproven-client.ts";
+
+export const ID_TOKEN_MS = 3_600_000;
+/** Time in which a person must sign in and decide. */
+export const INTERACTION_MS = 10 * 60_000;
 
 /** The pages that continue an authorization request. */
 const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;

@@ -3,11 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
-import { GIT_ANSWER_MEMORY_BYTES } from "../../../schemas/repositories/git-limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, GitWorld } from "../testing/git-world.ts";
-import { AnswerCache, type AnswerLimits } from "./answer-cache.ts";
+import { AnswerCache, type AnswerLimits, GIT_ANSWER_MEMORY_BYTES } from "./answer-cache.ts";
 import { CacheFiles } from "./cache-files.ts";
 
 describe("answers that are kept", () => {

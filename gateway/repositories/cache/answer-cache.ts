@@ -7,14 +7,16 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { finished } from "node:stream/promises";
-import {
-  GIT_ANSWER_AHEAD_BYTES,
-  GIT_ANSWER_BYTES_MAX,
-  GIT_ANSWER_MEMORY_BYTES,
-  GIT_ANSWERS_BYTES_MAX,
-  GIT_ANSWERS_MEMORY_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
 import { type CacheFiles, isCode, removeAll } from "./cache-files.ts";
+
+/** Further bytes for stored answers to clones, and the part that one answer may take. */
+const GIT_ANSWERS_BYTES_MAX = 2_000_000_000;
+const GIT_ANSWER_BYTES_MAX = 250_000_000;
+/** Answers of a few lines are kept in memory: a list of refs, a thousand of them. */
+export const GIT_ANSWER_MEMORY_BYTES = 64 * 1024;
+const GIT_ANSWERS_MEMORY_BYTES_MAX = 16 * 1024 * 1024;
+/** What waits to be written of an answer that goes by: a disk that is further behind is not waited for. */
+const GIT_ANSWER_AHEAD_BYTES = 8 * 1024 * 1024;
 
 /** A question to a repository as it is: whatever changes of it makes another version. */
 export interface AnswerKey {

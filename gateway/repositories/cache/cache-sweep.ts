@@ -4,11 +4,11 @@
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  GIT_CACHE_FREE_SHARE,
-  GIT_CACHE_GRACE_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/git-limits.ts";
 import { type CacheFiles, entriesOf, isCode, removeAll, statOf } from "./cache-files.ts";
+
+/** The part of a smaller disk that the cache leaves free. */
+export const GIT_CACHE_FREE_SHARE = 0.1;
 
 /** Part of the repositories that go before the bytes are counted again. */
 const EVICTED_SHARE = 0.1;

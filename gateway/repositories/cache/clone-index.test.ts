@@ -1,7 +1,6 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { GIT_BITMAPS_GROWTH } from "../../../schemas/repositories/git-limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
@@ -13,6 +12,7 @@ import {
 } from "../testing/git-world.ts";
 import { compactPacks } from "../upkeep/compact-packs.ts";
 import { PACKS_INDEX } from "./cache-files.ts";
+import { GIT_BITMAPS_GROWTH } from "./clone-index.ts";
 
 const signal = new AbortController().signal;
 

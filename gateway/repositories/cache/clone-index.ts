@@ -1,18 +1,21 @@
 /** Lets git know what a clone needs without walking through the history: bitmaps over the packs that are on disk. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  GIT_BITMAPS_FROM_BYTES,
-  GIT_BITMAPS_GROWTH,
-  GIT_BITMAPS_MS_MAX,
-  GIT_CACHE_GRACE_MS,
-  GIT_NAMES_KEPT,
-} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_CACHE_GRACE_MS, GIT_NAMES_KEPT } from "../../../schemas/repositories/git-limits.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ProcessSlots } from "../process/process-slots.ts";
 import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts";
 import type { RepoCache } from "./repo-cache.ts";
+
+/**
+ * Packs of at least this size get bitmaps when they are cloned; smaller ones save nothing. Bitmaps are made again
+ * when the packs have grown by this factor, and abandoned after this time: a history of a million commits takes half
+ * a minute.
+ */
+const GIT_BITMAPS_FROM_BYTES = 1_000_000;
+export const GIT_BITMAPS_GROWTH = 1.5;
+const GIT_BITMAPS_MS_MAX = 120_000;
 
 interface Made {
   /** Bytes of all packs at that time. */

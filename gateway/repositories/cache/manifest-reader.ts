@@ -1,12 +1,15 @@
 /** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { GIT_CACHE_REFS_MAX, REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
+import { REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
 import {
   type Pack,
   type RepoAddress,
   type RepoStatus,
   repo,
 } from "../../../schemas/repositories/repo.ts";
+
+/** Refs of all manifests kept in memory: some 50 MB. */
+const GIT_CACHE_REFS_MAX = 250_000;
 
 type Refs = Readonly<Record<string, string>>;
 

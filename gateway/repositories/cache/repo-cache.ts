@@ -4,11 +4,8 @@ import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   GIT_CACHE_BYTES_MAX,
-  GIT_CACHE_FETCHES,
   GIT_CACHE_GRACE_MS,
-  GIT_CACHE_UNNAMED_MAX,
   GIT_NAMES_KEPT,
-  OLD_VIEWS_MS,
 } from "../../../schemas/repositories/git-limits.ts";
 import type { Pack } from "../../../schemas/repositories/repo.ts";
 import type { PackFiles, PackStore } from "../packs/pack-store.ts";
@@ -26,6 +23,13 @@ import {
 import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import { hasPacks, wholeView, writeView } from "./view-files.ts";
+
+/** How often a repository that is in use is looked at for views of old. */
+const OLD_VIEWS_MS = 60_000;
+/** Packs fetched at a time for one repository. */
+const GIT_CACHE_FETCHES = 8;
+/** Files of packs that wait for their last reader; forgotten, they wait anew. */
+const GIT_CACHE_UNNAMED_MAX = 20_000;
 
 /** A repository on disk, for as long as it is not disposed of. */
 export interface RepoView extends AsyncDisposable {

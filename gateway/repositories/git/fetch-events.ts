@@ -4,9 +4,14 @@
  */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { FETCH_TOLD_MS } from "../../../schemas/repositories/git-limits.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
+
+/**
+ * Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all
+ * other events.
+ */
+export const FETCH_TOLD_MS = 1_000;
 
 type FetchType = "cloned" | "fetched";
 

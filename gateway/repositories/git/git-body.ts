@@ -5,11 +5,15 @@ import type { IncomingMessage } from "node:http";
 import { type Readable, Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  GIT_BODY_STALL_BYTES,
-  GIT_BODY_STALL_MS,
-  GIT_DISCARDED_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+
+/**
+ * A body that brings fewer bytes than this in this time is cut off, because it holds a process. 1 kB a second is too
+ * slow for any line.
+ */
+const GIT_BODY_STALL_MS = 30_000;
+const GIT_BODY_STALL_BYTES = 32 * 1024;
+/** Taken of a body after it was refused, so that its sender reads why: more than is under way on a fast line. */
+const GIT_DISCARDED_BYTES_MAX = 64 * 1024 ** 2;
 
 /** A body must bring this many bytes in this time. */
 interface Pace {

@@ -7,17 +7,18 @@ import { deflateSync } from "node:zlib";
 import { expect } from "chai";
 import {
   GIT_CACHE_BYTES_MAX,
-  GIT_CACHE_FREE_SHARE,
   GIT_CACHE_GRACE_MS,
-  GIT_PROCESS_CPU_S_MAX,
-  GIT_PROCESS_FILE_BYTES_MAX,
   GIT_PROCESS_KIB_MAX,
-  PUSH_AHEAD_BYTES,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { sweepCache } from "../cache/cache-sweep.ts";
-import { runGit, startGit } from "../process/git-process.ts";
+import { GIT_CACHE_FREE_SHARE, sweepCache } from "../cache/cache-sweep.ts";
+import {
+  GIT_PROCESS_CPU_S_MAX,
+  GIT_PROCESS_FILE_BYTES_MAX,
+  runGit,
+  startGit,
+} from "../process/git-process.ts";
 import {
   ACCOUNT,
   type Checkout,
@@ -27,6 +28,7 @@ import {
 } from "../testing/git-world.ts";
 import { post, pushBody } from "../testing/raw-push.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
+import { PUSH_AHEAD_BYTES } from "./receive-pack.ts";
 
 describe("git's share of the machine", function () {
   this.timeout(120_000);

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { FETCH_TOLD_MS, REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
@@ -15,6 +15,7 @@ import {
   type TestRepo,
 } from "../testing/git-world.ts";
 import { rawPush } from "../testing/raw-push.ts";
+import { FETCH_TOLD_MS } from "./fetch-events.ts";
 
 describe("git over HTTP", function () {
   this.timeout(120_000);

@@ -2,10 +2,7 @@
 import { join } from "node:path";
 import type { Router } from "express";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import {
-  GIT_CACHE_BYTES_MAX,
-  GIT_CACHE_SWEEP_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_CACHE_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
 import type { Tokens } from "../../account/found-token.ts";
 import type { AnswerPaceLimits } from "../../http/answer-pace.ts";
@@ -22,6 +19,9 @@ import { ProcessSlots, type SlotLimits } from "../process/process-slots.ts";
 import { RepoFinder } from "../repo-finder.ts";
 import { FetchEvents } from "./fetch-events.ts";
 import { gitRouter } from "./git-router.ts";
+
+/** How often a gateway looks what may go. */
+const GIT_CACHE_SWEEP_MS = 60_000;
 
 export interface GitOptions {
   actors: ActorClient;

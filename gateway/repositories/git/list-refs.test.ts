@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { LISTED_PREFIXES_MAX, REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { processorTime } from "../../../scripts/testing/processor-time.ts";
 import { runGit } from "../process/git-process.ts";
 import { type Checkout, GitWorld } from "../testing/git-world.ts";
-import { listRefs } from "./list-refs.ts";
+import { LISTED_PREFIXES_MAX, listRefs } from "./list-refs.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
 
 const DELIMITER = Buffer.from("0001");

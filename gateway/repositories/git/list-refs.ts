@@ -1,7 +1,11 @@
 /** Answers which refs there are, as git does (gitprotocol-v2(5), "ls-refs"), where the manifest alone can tell. */
-import { LISTED_PREFIXES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
+
+/**
+ * Prefixes of names in one question about refs that is answered without a process: git itself gives up counting here.
+ */
+export const LISTED_PREFIXES_MAX = 1_000;
 
 interface Listing {
   peel: boolean;

@@ -5,13 +5,12 @@ import {
   PUSH_OPTIONS_BYTES_MAX,
   PUSH_OPTIONS_MAX,
   REFS_MAX,
-  SHALLOW_LINES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { FLUSH, PktReader, pktLine } from "./pkt-line.ts";
-import { readPush } from "./read-push.ts";
+import { readPush, SHALLOW_LINES_MAX } from "./read-push.ts";
 
 const A = "a".repeat(40);
 const command = (ref: string, capabilities = "") =>

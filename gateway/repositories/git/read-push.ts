@@ -6,12 +6,14 @@ import {
   PUSH_OPTIONS_BYTES_MAX,
   PUSH_OPTIONS_MAX,
   REFS_MAX,
-  SHALLOW_LINES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { PktLineError, type PktReader } from "./pkt-line.ts";
+
+/** Shallow commits a client may name; a clone of depth 1 has one for each ref. */
+export const SHALLOW_LINES_MAX = 20_000;
 
 export interface PushRequest {
   commands: RefCommand[];

@@ -7,11 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  PUSH_AHEAD_BYTES,
-  PUSH_HEAD_BYTES_MAX,
-  PUSH_KEEP_ALIVE_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { accountFull } from "../../../schemas/repositories/git-storage.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
@@ -26,6 +22,11 @@ import { gitBody } from "./git-body.ts";
 import { PktReader } from "./pkt-line.ts";
 import { hasSideBand, KEEP_ALIVE, type PushOutcome, pushReport } from "./push-report.ts";
 import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
+
+/** Bytes of a pack that are read before it gets a process. Most pushes arrive whole by then. */
+export const PUSH_AHEAD_BYTES = 1024 * 1024;
+/** The pause after which a client hears that we still work on its push, as git's own `receive.keepAlive`. */
+const PUSH_KEEP_ALIVE_MS = 5_000;
 
 /** "PACK", version 2, no objects. */
 const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");

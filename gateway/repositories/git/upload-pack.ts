@@ -1,10 +1,6 @@
 /** Serves a fetch by git itself, on the repository as it is. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import {
-  FETCH_REQUEST_BYTES_MAX,
-  KNOWN_QUESTION_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -14,6 +10,11 @@ import { serviceLine } from "./advertisement.ts";
 import { wholeBody } from "./git-body.ts";
 import { listRefs } from "./list-refs.ts";
 import { FLUSH } from "./pkt-line.ts";
+
+/** A fetch's negotiation, unpacked: git's own bound (http.maxRequestBuffer). */
+const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
+/** What a clone asks for is some lines; where it names every ref, its answer is not worth keeping. */
+const KNOWN_QUESTION_BYTES_MAX = 64 * 1024;
 
 export interface FetchExchange {
   request: IncomingMessage;

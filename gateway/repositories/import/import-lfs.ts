@@ -2,11 +2,7 @@
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  IMPORT_LFS_ANSWER_BYTES_MAX,
-  IMPORT_LFS_AT_ONCE,
-  IMPORT_RETRY_PAUSES_MS,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { IMPORT_RETRY_PAUSES_MS } from "../../../schemas/repositories/artifacts-limits.ts";
 import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZE_SETTINGS, lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
@@ -16,6 +12,10 @@ import { pointersIn } from "../lfs/lfs-pointers.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { heldNow } from "../packs/pack-store.ts";
 import { retried } from "./retried.ts";
+
+/** Large files that one import fetches at a time, and what their host may say of a hundred of them. */
+const IMPORT_LFS_AT_ONCE = 4;
+const IMPORT_LFS_ANSWER_BYTES_MAX = 1024 * 1024;
 
 /** A request to an address that is checked first. Its answer is given decoded, and no more of it than `bytesMax`. */
 export type ImportFetch = (

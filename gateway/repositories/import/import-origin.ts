@@ -5,13 +5,15 @@ import { resolve as absolute, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   IMPORT_REDIRECTS_MAX,
-  IMPORT_REFS_BYTES_MAX,
   IMPORT_RETRY_PAUSES_MS,
   IMPORT_URL_CHARS_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { type GitExit, runGit } from "../process/git-process.ts";
 import type { ImportFetch } from "./import-lfs.ts";
 import { retried } from "./retried.ts";
+
+/** Bytes of what a host may say of its refs: half a million, of which most may be its own. */
+const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface OriginParts {
   /** All addresses of a host, each of which may be dialled; rejects where one may not. */

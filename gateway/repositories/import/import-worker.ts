@@ -2,14 +2,15 @@
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  IMPORT_MS_MAX,
-  IMPORT_SLOTS,
-  IMPORT_TOLD_MS,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { IMPORT_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
+
+/** Imports of one gateway at a time: each holds a git process, disk and the network. */
+const IMPORT_SLOTS = 2;
+/** How often an import says how far it is, at most: each time is a commit of its repository. */
+const IMPORT_TOLD_MS = 1_000;
 
 /** `toldMs`: how often it says how far it is, at most. */
 export function importWorker(parts: ImportParts & { toldMs?: number }) {

@@ -2,10 +2,12 @@
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { z } from "zod";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
-import { LFS_QUESTION_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { localsOf } from "../../http/locals.ts";
 import { readJson } from "../../http/read-json.ts";
 import { wholeBody } from "../git/git-body.ts";
+
+/** Bytes of such a question, at 110 for each object. */
+export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
 
 const TYPE = "application/vnd.git-lfs+json";
 

@@ -5,13 +5,14 @@ import { expect } from "chai";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { BLOB_CHUNK_BYTES } from "../../../schemas/blob-limits.ts";
-import { LFS_BATCH_MAX, LFS_QUESTION_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { LFS_BATCH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZES, lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import { lfsBlob } from "../../../schemas/repositories/lfs.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { gitLfs } from "../../../scripts/testing/git-lfs.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
+import { LFS_QUESTION_BYTES_MAX } from "./lfs-answers.ts";
 
 /** Where nothing is set. */
 const OBJECT_BYTES_MAX = lfsObjectBytes(GIT_SIZES);

@@ -1,7 +1,9 @@
 /** Bounds the transfers of large files of one gateway, because each holds pieces in memory. */
 import type { Response } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LFS_TRANSFERS_MAX } from "../../../schemas/repositories/git-limits.ts";
+
+/** Transfers of one gateway at a time. Each has BLOB_CHUNKS_IN_FLIGHT pieces in memory. */
+const LFS_TRANSFERS_MAX = 32;
 
 export class TransferSlots {
   readonly #max: number;

@@ -1,17 +1,18 @@
 /** Holds an account to its storage limit. Large uploads reserve space first; small ones are counted together. */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import {
-  GIT_NAMES_KEPT,
-  GIT_STORED_KNOWN_MS,
-  GIT_STORED_SMALL_BYTES,
-  GIT_STORED_TOLD_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_NAMES_KEPT } from "../../../schemas/repositories/git-limits.ts";
 import {
   accountFull,
   type GitStored,
   gitStorage,
 } from "../../../schemas/repositories/git-storage.ts";
+
+/** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
+const GIT_STORED_SMALL_BYTES = 1024 * 1024;
+const GIT_STORED_TOLD_MS = 1_000;
+/** How long a gateway goes by what it knows of an account: what is small may go past the bound by that. */
+const GIT_STORED_KNOWN_MS = 10_000;
 
 interface Known {
   /** As the actor said last, and when. */

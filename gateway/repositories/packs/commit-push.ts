@@ -2,11 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  COMMANDS_BYTES_MAX,
-  PUSH_PARTS_MAX,
-  SWAP_DEADLINE_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import {
   type RefCommand,
@@ -15,6 +11,12 @@ import {
 } from "../../../schemas/repositories/ref-command.ts";
 import { commandsBytes, repo } from "../../../schemas/repositories/repo.ts";
 import { heldNow, type KeptPack } from "./pack-store.ts";
+
+/**
+ * What the repository may take to decide a push, longer than any election: who pushes would rather wait than not
+ * know.
+ */
+const SWAP_DEADLINE_MS = 60_000;
 
 export interface CommittedPush {
   commands: readonly RefCommand[];

@@ -5,13 +5,12 @@ import { expect } from "chai";
 import {
   FILE_BYTES_MAX,
   INFLATED_FACTOR,
-  READ_DELTA_BYTES_MAX,
   REPO_BYTES_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZES, inflatedBytes } from "../../../schemas/repositories/git-sizes.ts";
 import { filesOf } from "../cache/cache-files.ts";
 import { Checkout } from "../testing/git-world.ts";
-import { inspectPack } from "./inspect-pack.ts";
+import { inspectPack, READ_DELTA_BYTES_MAX } from "./inspect-pack.ts";
 import { deltaBytesIn, PackIndex } from "./pack-file.ts";
 import { withWhole } from "./pack-store.ts";
 

@@ -2,13 +2,7 @@
  * Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are.
  */
 import { createInterface } from "node:readline";
-import {
-  PUSH_TREES_MAX,
-  READ_DELTA_BYTES_MAX,
-  READ_OBJECTS_MAX,
-  TREE_DEPTH_MAX,
-  TREE_DEPTH_TRUSTED,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   fileTooLarge,
   GIT_SIZE_SETTINGS,
@@ -21,6 +15,12 @@ import { pathOf } from "./object-path.ts";
 import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
 import { measureTreeDepth, measureWholeDepth, type ObjectFolders } from "./tree-depth.ts";
+
+/** Fewer new directories than this cannot be deep, so they are not measured. */
+export const TREE_DEPTH_TRUSTED = 32;
+/** Packs with at most this many objects and bytes of deltas are read without git, which saves a process. */
+const READ_OBJECTS_MAX = 200;
+export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 
 export interface Inspected {
   /** Why nothing of it may be used. */

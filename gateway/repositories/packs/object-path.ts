@@ -1,8 +1,10 @@
 /** Finds a path at which new commits have an object, for messages to the person who pushed it. */
 import { createInterface } from "node:readline";
-import { OBJECT_PATH_MS } from "../../../schemas/repositories/git-limits.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectFolders } from "./tree-depth.ts";
+
+/** Time to find the path of a refused object: some million objects. After that the message names its id alone. */
+const OBJECT_PATH_MS = 10_000;
 
 /** Undefined when no new commit leads to the object, or when the search takes too long. */
 export async function pathOf(

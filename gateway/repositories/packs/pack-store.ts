@@ -5,11 +5,7 @@ import { open, stat } from "node:fs/promises";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  PACK_HELD_MS,
-  SWAP_PACKS_MAX,
-  WHOLE_PACK_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PACK_HELD_MS, SWAP_PACKS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   PACK_SWEEP,
   packSweep,
@@ -17,6 +13,9 @@ import {
 } from "../../../schemas/repositories/pack-sweep.ts";
 import { type Pack, packBlob } from "../../../schemas/repositories/repo.ts";
 import type { AccountStorage, StoredThing } from "./account-storage.ts";
+
+/** A pack and its index up to this size are in memory while they are looked at and stored: a blob of one message. */
+const WHOLE_PACK_BYTES_MAX = 512 * 1024;
 
 export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
 

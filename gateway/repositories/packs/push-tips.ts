@@ -1,5 +1,4 @@
 /** Holds the values a push gives to refs against the objects that are there, and tells which only add to what was. */
-import { COMPARED_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { isProtected, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   commandFault,
@@ -11,6 +10,9 @@ import type { Manifest } from "../cache/manifest-reader.ts";
 import { isDeletion } from "../git/read-push.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ObjectFolders } from "./tree-depth.ts";
+
+/** Protected refs of one push whose histories are compared; each is a process. */
+const COMPARED_MAX = 50;
 
 /** Why a ref cannot have its value, for each command; `known`: types of objects that the push brought. */
 export async function tipFaults(

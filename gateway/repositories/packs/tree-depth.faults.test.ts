@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { TREE_DEPTH_MAX, TREE_DEPTH_TRUSTED } from "../../../schemas/repositories/git-limits.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
@@ -9,6 +9,7 @@ import {
   GitWorld,
   type TestRepo,
 } from "../testing/git-world.ts";
+import { TREE_DEPTH_TRUSTED } from "./inspect-pack.ts";
 import { measureWholeDepth } from "./tree-depth.ts";
 
 const signal = new AbortController().signal;

@@ -1,14 +1,13 @@
 /** Measures how many directories lie below each other: git goes down them by recursion, once a clone. */
 import { readFile } from "node:fs/promises";
-import {
-  PUSH_TREES_MAX,
-  TREE_DEPTH_MAX,
-  TREE_EDGES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { feed, startGit, write } from "../process/git-process.ts";
 import { PackIndex } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
+
+/** Directories inside others of one push that are looked at for it: some seconds. */
+const TREE_EDGES_MAX = 2_000_000;
 
 /** The environments in which git finds the new objects alone, and together with the stored ones. */
 export interface ObjectFolders {

@@ -5,15 +5,19 @@ import { resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
-  GIT_PROCESS_CPU_S_MAX,
-  GIT_PROCESS_FILE_BYTES_MAX,
   GIT_PROCESS_KIB_MAX,
   GIT_PROCESS_MS_MAX,
   GIT_STDERR_CHARS_MAX,
-  GIT_STDOUT_BYTES_MAX,
+  REPO_BYTES_SETTING_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { Spawner } from "./spawner.ts";
 import { type ChildCommand, endGroup } from "./spawner-wire.ts";
+
+export const GIT_PROCESS_CPU_S_MAX = 300;
+/** A file it may write: twice the bytes of the largest repository. What comes from elsewhere has a bound of its own. */
+export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
+/** What a process may say where all of it is kept: REFS_MAX refs with names at their bound. */
+const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GitOptions {
   /** Where it runs; paths below are relative to it, so that the folder may be renamed meanwhile. */

@@ -1,14 +1,17 @@
 /** Bounds the git processes of a gateway and of one repository. Others wait, and accounts are served in turn. */
 import { availableParallelism } from "node:os";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  GIT_ACCOUNT_SHARE,
-  GIT_PROCESSES_PER_CORE,
-  GIT_PROCESSES_PER_REPO,
-  GIT_QUEUE_MAX,
-  GIT_QUEUE_MS,
-  GIT_QUEUE_PER_REPO_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+
+/** At a time, for each core: they wait for disk and network as often as they compute. */
+const GIT_PROCESSES_PER_CORE = 4;
+/** Processes of one repository, so that no other repository waits for it alone. */
+const GIT_PROCESSES_PER_REPO = 6;
+/** The share of one account while others wait, and of the queue at any time. */
+const GIT_ACCOUNT_SHARE = 0.5;
+/** Requests that wait for one, and how long: then 503, and the client comes back. */
+const GIT_QUEUE_MAX = 128;
+const GIT_QUEUE_PER_REPO_MAX = 32;
+const GIT_QUEUE_MS = 15_000;
 
 /** The repository and account that a process works for. */
 export interface SlotOwner {

@@ -7,10 +7,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { dirname } from "node:path";
-import {
-  GIT_SPAWNER_PLACES,
-  GIT_STDERR_CHARS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   type ChildCommand,
   endGroup,
@@ -18,6 +15,9 @@ import {
   type SpawnerNews,
   type SpawnerOrder,
 } from "./spawner-wire.ts";
+
+/** Connections made ahead for processes that are about to start: as many as start before the next are made. */
+export const GIT_SPAWNER_PLACES = 12;
 
 interface Place {
   input: Socket;

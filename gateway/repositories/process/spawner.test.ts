@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
-import { GIT_SPAWNER_PLACES } from "../../../schemas/repositories/git-limits.ts";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { type SpawnedChild, Spawner } from "./spawner.ts";
+import { GIT_SPAWNER_PLACES } from "./spawner-main.ts";
 import type { ChildCommand } from "./spawner-wire.ts";
 
 const MAIN = join(import.meta.dirname, "../testing/spawner-user-main.ts");

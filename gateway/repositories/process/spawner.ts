@@ -5,13 +5,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { GIT_SPAWNER_RETRY_MS } from "../../../schemas/repositories/git-limits.ts";
 import {
   type ChildCommand,
   endGroup,
   type SpawnerNews,
   type SpawnerOrder,
 } from "./spawner-wire.ts";
+
+/** After this, who starts processes for a gateway is itself started again. */
+const GIT_SPAWNER_RETRY_MS = 5_000;
 
 export interface SpawnedChild {
   stdin: Socket;

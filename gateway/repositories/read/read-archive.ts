@@ -5,8 +5,6 @@ import { ActorError } from "../../../schemas/errors.ts";
 import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
-  ARCHIVE_MS_MAX,
-  ARCHIVES_KEPT_BYTES_MAX,
   PATH_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { isCode, removeAll } from "../cache/cache-files.ts";
@@ -14,6 +12,10 @@ import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { HeldView, ObjectReaders } from "./read-objects.ts";
+
+const ARCHIVE_MS_MAX = 120_000;
+/** Bytes of archives a gateway keeps, the latest used. */
+const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
 
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
 export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;

@@ -3,14 +3,16 @@
 import { ActorError } from "../../../schemas/errors.ts";
 import {
   DIFF_FILES_MAX,
-  DIFF_LIST_BYTES_MAX,
-  DIFF_MS_MAX,
   DIFF_PATCH_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectReaders } from "./read-objects.ts";
+
+/** What git may say of them in all before it is stopped. */
+export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
+const DIFF_MS_MAX = 20_000;
 
 export const DIFF_STATUSES = {
   A: "added",

@@ -1,17 +1,12 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import {
-  READER_AGE_MS_MAX,
-  READER_IDLE_MS,
-  READS_WAITING_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import { ACCOUNT, type GitGateway, GitWorld } from "../testing/git-world.ts";
-import { ObjectReaders } from "./read-objects.ts";
-import { ReadProcess, ReadProcessGone } from "./read-process.ts";
+import { ObjectReaders, READER_AGE_MS_MAX, READER_IDLE_MS } from "./read-objects.ts";
+import { READS_WAITING_MAX, ReadProcess, ReadProcessGone } from "./read-process.ts";
 
 describe("reading objects", function () {
   this.timeout(60_000);

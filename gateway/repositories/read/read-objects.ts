@@ -4,15 +4,17 @@
  */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  READER_AGE_MS_MAX,
-  READER_IDLE_MS,
-  READERS_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
+
+/** Repositories of one gateway that have a process for reads: 14 MB each. */
+const READERS_MAX = 32;
+/** The process ends after this long without a request. */
+export const READER_IDLE_MS = 60_000;
+/** It is replaced after this, since the cache takes a use that is older than twice as much for forgotten. */
+export const READER_AGE_MS_MAX = 20 * 60_000;
 
 /** The cache may be emptied again and again: then something is wrong with it. */
 const TRIES_MAX = 5;

@@ -1,9 +1,13 @@
 /** One `git cat-file` that stays, and answers what objects are and what is in them, in the order of the questions. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import { READ_MS_MAX, READS_WAITING_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import { type RunningGit, startGit } from "../process/git-process.ts";
+
+/** Objects that wait for one process; they take a tenth of a millisecond each. */
+export const READS_WAITING_MAX = 10_000;
+/** A read takes less, from a slow disk too. */
+const READ_MS_MAX = 20_000;
 
 export interface ObjectHead {
   id: string;

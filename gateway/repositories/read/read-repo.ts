@@ -1,18 +1,18 @@
 /** Reads a repository as people look at it: its refs, its history, its directories and files. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  LOG_BYTES_MAX,
-  LOG_ENTRIES_MAX,
-  PATH_BYTES_MAX,
-  SHOWN_OBJECT_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { LOG_ENTRIES_MAX, PATH_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
 import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
 import type { ReadObject } from "./read-process.ts";
+
+/** Bytes of a tree or commit that is shown as JSON: some 200,000 entries. */
+export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
+/** Bytes of all commits of one log: two of the largest, or LOG_ENTRIES_MAX with messages of ten pages. */
+export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
 /** A file that is there; its content is read when it is asked for. */
 export interface FoundFile {

@@ -2,10 +2,7 @@
 import type { Response } from "express";
 import { z } from "zod";
 import { nothing } from "../../../schemas/http/nothing.ts";
-import {
-  READ_BYTES_MAX,
-  SHOWN_OBJECT_FACTOR,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { READ_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { isProtected } from "../../../schemas/repositories/git-names.ts";
 import { commitBodyBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
@@ -33,6 +30,9 @@ import { artifactFileRoutes, type ContentParts, notFound } from "./artifacts-fil
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 import { HeldBytes } from "./held-bytes.ts";
+
+/** Bytes of an object count this many times, because tree entries are three to four times as long in JSON. */
+const SHOWN_OBJECT_FACTOR = 4;
 
 const LIST_REFS = {
   tag: "Repository content",

@@ -6,17 +6,16 @@ import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
   DIFF_FILES_MAX,
-  DIFF_LIST_BYTES_MAX,
   DIFF_PATCH_BYTES_MAX,
-  LOG_BYTES_MAX,
   PATH_BYTES_MAX,
-  SHOWN_OBJECT_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { filesOf } from "../cache/cache-files.ts";
+import { DIFF_LIST_BYTES_MAX } from "../read/read-diff.ts";
+import { LOG_BYTES_MAX, SHOWN_OBJECT_BYTES_MAX } from "../read/read-repo.ts";
 import { type Checkout, runGitClient, treeOf } from "../testing/git-world.ts";
 
 const signal = new AbortController().signal;

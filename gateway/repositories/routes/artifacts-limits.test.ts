@@ -9,7 +9,6 @@ import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import {
   COMMIT_BODY_BYTES_MAX,
   COMMIT_TRIES_MAX,
-  FORK_REFS_BYTES_MAX,
   READ_BYTES_MAX,
 } from "../../../schemas/repositories/artifacts-limits.ts";
 import { FILE_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
@@ -19,7 +18,7 @@ import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
 import { Repositories } from "../repositories.ts";
 import { commitFiles } from "../write/commit-files.ts";
-import { forkRepo } from "../write/fork-repo.ts";
+import { FORK_REFS_BYTES_MAX, forkRepo } from "../write/fork-repo.ts";
 
 describe("bounds of what is done with repositories", function () {
   this.timeout(240_000);

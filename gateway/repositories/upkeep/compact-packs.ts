@@ -5,13 +5,7 @@ import { createInterface } from "node:readline";
 import { setImmediate as others } from "node:timers/promises";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  COMPARED_IDS,
-  PRUNE_TRIES_MAX,
-  PUSH_TREES_MAX,
-  SWAP_PACKS_MAX,
-  TREE_DEPTH_MEASURED,
-} from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_TREES_MAX, SWAP_PACKS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -20,6 +14,13 @@ import { PackIndex } from "../packs/pack-file.ts";
 import { heldNow, type KeptPack } from "../packs/pack-store.ts";
 import { measureWholeDepth } from "../packs/tree-depth.ts";
 import { runGit, startGit } from "../process/git-process.ts";
+
+/** What pushes may have put on top of each other is measured anew past this, where packs are put together. */
+const TREE_DEPTH_MEASURED = 128;
+/** Pruning gives way to pushes; so often it begins anew before it leaves it for later. */
+export const PRUNE_TRIES_MAX = 5;
+/** Objects whose ids are compared before others have their turn: a few milliseconds. */
+const COMPARED_IDS = 20_000;
 
 interface Repacked {
   /** By their hashes, as they are linked. */

@@ -1,10 +1,7 @@
 import { expect } from "chai";
 import {
   EVENT_COMMITS_MAX,
-  EVENT_MESSAGE_CHARS_MAX,
-  EVENT_NAME_CHARS_MAX,
   EVENT_OTHERS_MAX,
-  EVENT_PARENTS_MAX,
   EVENT_REFS_MAX,
 } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -13,6 +10,11 @@ import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
+import {
+  EVENT_MESSAGE_CHARS_MAX,
+  EVENT_NAME_CHARS_MAX,
+  EVENT_PARENTS_MAX,
+} from "./describe-push.ts";
 
 type Pushed = Extract<RepoEventEnvelope, { type: "artifacts.repo.pushed" }>;
 

@@ -1,13 +1,7 @@
 /** Looks for the commits that a push brought to each of its refs, for who follows the repository. */
 import { createInterface } from "node:readline";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  EVENT_COMMITS_MAX,
-  EVENT_DESCRIBING_MS,
-  EVENT_MESSAGE_CHARS_MAX,
-  EVENT_NAME_CHARS_MAX,
-  EVENT_PARENTS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+import { EVENT_COMMITS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-event.ts";
@@ -17,6 +11,13 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { startGit } from "../process/git-process.ts";
 import { type Person, parseCommit } from "../read/read-parse.ts";
+
+export const EVENT_MESSAGE_CHARS_MAX = 500;
+export const EVENT_NAME_CHARS_MAX = 200;
+/** Parents of one of them: nobody merges as many. */
+export const EVENT_PARENTS_MAX = 16;
+/** Looking takes no longer: a million commits are counted in some seconds. */
+const EVENT_DESCRIBING_MS = 20_000;
 
 interface AskedPush {
   id: string;

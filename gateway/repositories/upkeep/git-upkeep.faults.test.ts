@@ -2,16 +2,12 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { UPKEEP_RETRY_MS } from "../../../actors/repositories/repo/repo-upkeep.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  COMPACT_PACKS,
-  PRUNE_TRIES_MAX,
-  REPO_BYTES_MAX,
-  UPKEEP_RETRY_MS,
-} from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS, REPO_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
@@ -24,7 +20,7 @@ import {
   GitWorld,
   type TestRepo,
 } from "../testing/git-world.ts";
-import { compactPacks } from "./compact-packs.ts";
+import { compactPacks, PRUNE_TRIES_MAX } from "./compact-packs.ts";
 
 const MAIN = join(import.meta.dirname, "../testing/git-gateway-main.ts");
 const STEPS = [

@@ -4,11 +4,14 @@
  */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
-import { LOOKS_AT_ONCE, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
+import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { lfsBlob, lfsRow } from "../../../schemas/repositories/lfs.ts";
 import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
+
+/** Packs that a sweep looks at by themselves at a time. */
+const LOOKS_AT_ONCE = 16;
 
 export interface SweepParts {
   blobs: Pick<BlobStore, "names" | "size" | "lastSequence" | "removeUpTo">;

@@ -1,11 +1,6 @@
 /** The worker that keeps packs few, and looks at what was pushed: it runs where git, its cache and its slots are. */
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
-import {
-  EVENT_SLOTS,
-  EVENTS_DESCRIBED_BYTES,
-  UPKEEP_SLOTS,
-} from "../../../schemas/repositories/git-limits.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
@@ -13,6 +8,13 @@ import type { GitParts } from "../git-parts.ts";
 import { compactPacks } from "./compact-packs.ts";
 import { type DescribedRef, describePush } from "./describe-push.ts";
 import { type SweepParts, sweepPacks } from "./sweep-packs.ts";
+
+/** Bytes of events in one message about what was pushed. */
+const EVENTS_DESCRIBED_BYTES = 150_000;
+/** Pushes that one gateway looks at at a time: each is a process for a moment. */
+const EVENT_SLOTS = 2;
+/** Repositories a gateway puts together at a time, or sweeps: each takes a core and the disk. */
+const UPKEEP_SLOTS = 1;
 
 export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
   return defineWorker(gitUpkeep, {

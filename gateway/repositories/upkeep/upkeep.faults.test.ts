@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
+import { UPKEEP_RETRY_MS } from "../../../actors/repositories/repo/repo-upkeep.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
-import { COMPACT_PACKS, UPKEEP_RETRY_MS } from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
 import { lfsBlob } from "../../../schemas/repositories/lfs.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";

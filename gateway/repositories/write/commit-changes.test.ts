@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { ActorError } from "../../../schemas/errors.ts";
-import { COMMIT_TREES_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { treeOf } from "../testing/git-world.ts";
-import { applyChanges, makeObject } from "./commit-changes.ts";
+import { applyChanges, COMMIT_TREES_BYTES_MAX, makeObject } from "./commit-changes.ts";
 
 const ID = "1".repeat(40);
 const empty = Buffer.alloc(0);

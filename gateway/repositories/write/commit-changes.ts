@@ -1,9 +1,14 @@
 /** Makes the directories of a new commit out of those of its parent and what is to be changed in them. */
 import { createHash } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
-import { COMMIT_TREES_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { ObjectReader } from "../read/read-objects.ts";
 import { type RawEntry, rawEntries } from "../read/read-parse.ts";
+
+/**
+ * Bytes of directories that one commit reads and makes: each entry takes some ten times as much in memory while it is
+ * made.
+ */
+export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
 /** What becomes of one path: a file with this content, or nothing. */
 export type FileChange =

@@ -3,8 +3,10 @@ import { createHash } from "node:crypto";
 import { setImmediate as others } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate, deflateSync } from "node:zlib";
-import { PACKED_AT_ONCE_BYTES } from "../../../schemas/repositories/artifacts-limits.ts";
 import type { MadeObject } from "./commit-changes.ts";
+
+/** Bytes of its small files that are packed before others have their turn: some ten milliseconds. */
+const PACKED_AT_ONCE_BYTES = 512 * 1024;
 
 export interface MadePack {
   pack: Buffer;

@@ -3,7 +3,6 @@ import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { FORK_REFS_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import {
   LFS_NAMED_MAX,
   REPO_BYTES_SETTING_MAX,
@@ -21,6 +20,9 @@ import { commitPush } from "../packs/commit-push.ts";
 import { heldNow, type KeptPack } from "../packs/pack-store.ts";
 import { runGit } from "../process/git-process.ts";
 import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
+
+/** Refs of a fork in one message, as JSON; more come in parts. */
+export const FORK_REFS_BYTES_MAX = 200_000;
 
 export interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
   /** In the origin's namespace. */

@@ -1,13 +1,14 @@
 /** Bodies of apps' requests and answers beside a message: in it where they are small, else in a blob that it names. */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import {
-  APP_BODY_INLINE_BYTES_MAX,
-  APP_BODY_KEPT_S,
-  APP_REQUEST_BYTES_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
+
+/** Past it a body goes beside the message, as a blob: base64 in JSON takes a third more. */
+export const APP_BODY_INLINE_BYTES_MAX = 600_000;
+/** A blob with a body expires after this many seconds. By then no attempt of its call is running. */
+const APP_BODY_KEPT_S = 600;
 
 /** Throws `body_too_large`, because the writer of the blob is not trusted. */
 export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promise<Buffer> {

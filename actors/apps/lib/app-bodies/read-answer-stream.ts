@@ -5,17 +5,20 @@
 
 import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import {
-  APP_STREAM_ABSENCES_MAX,
-  APP_STREAM_RETRY_MS,
-  APP_STREAM_WAIT_MS,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_STREAM_WAIT_MS } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
 import { ask, tell } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
+
+/**
+ * How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back
+ * later.
+ */
+const APP_STREAM_ABSENCES_MAX = 20;
+const APP_STREAM_RETRY_MS = 250;
 
 export interface StreamReaderParts {
   bus: Bus;

@@ -2,16 +2,16 @@
  * `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory
  * whole.
  */
-import {
-  APP_ANSWER_BYTES_MAX,
-  APP_FETCH_CONNECTIONS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import type { Operation, OperationResult } from "../../../../schemas/apps/app-process.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+
+/** Connections of all apps' fetches on one host, in use; and as many that are kept. */
+const APP_FETCH_CONNECTIONS_MAX = 512;
 
 /** What a request's own code must not say: they belong to the connection, or to us. */
 const OURS = new Set([

@@ -3,13 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
-import {
-  AGENT_CRASHED_TURNS_KEPT_MAX,
-  AGENT_TURN_CRASHES_MAX,
-  APP_HELD_BYTES_MAX,
-  APP_OPERATIONS_MAX,
-  APP_RESTART_MS,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../../scripts/testing/agent-app.ts";
 import {
   type AgentHost,
@@ -20,6 +14,9 @@ import {
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
+import { AGENT_CRASHED_TURNS_KEPT_MAX, AGENT_TURN_CRASHES_MAX } from "./app-processes.ts";
+import { APP_OPERATIONS_MAX } from "./operations.ts";
+import { APP_RESTART_MS } from "./restart-pauses.ts";
 
 const BROKEN = "throw new Error('not today')";
 

@@ -4,8 +4,6 @@
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
 import {
-  AGENT_CRASHED_TURNS_KEPT_MAX,
-  AGENT_TURN_CRASHES_MAX,
   AGENT_TURN_MS_MAX,
   APP_PROCESS_IDLE_MS,
   APP_PROCESSES_MAX,
@@ -20,6 +18,11 @@ import type { Exported, ProcessStart } from "../app-process/process-program.ts";
 import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
 import { RestartPauses } from "./restart-pauses.ts";
+
+/** Times that a turn is tried whose process ended under it; then it is refused. */
+export const AGENT_TURN_CRASHES_MAX = 2;
+/** Turns whose process ended under them that a host remembers, at some 150 bytes each. */
+export const AGENT_CRASHED_TURNS_KEPT_MAX = 10_000;
 
 /** An app's code in memory, in the version that serves. */
 export interface Running {

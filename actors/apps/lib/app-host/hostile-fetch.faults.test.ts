@@ -5,10 +5,7 @@ import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { expect } from "chai";
 import { agent } from "../../../../schemas/apps/agent.ts";
-import {
-  APP_ANSWER_BYTES_MAX,
-  APP_ARRIVING_BYTES_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
   type AgentWorld,
@@ -18,7 +15,7 @@ import {
 import { until } from "../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
-import { Arriving } from "../app-process/arriving.ts";
+import { APP_ARRIVING_BYTES_MAX, Arriving } from "../app-process/arriving.ts";
 
 const CODE = `
 import { Agent } from "trunkline/agents";

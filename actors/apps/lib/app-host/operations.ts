@@ -5,11 +5,7 @@
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import {
-  APP_HELD_BYTES_MAX,
-  APP_OPERATION_MS_MAX,
-  APP_OPERATIONS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
+import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import {
   type AgentAddress,
   agentKey,
@@ -34,10 +30,7 @@ import {
 } from "../../../../schemas/apps/app-token.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../../../schemas/apps/app-usage.ts";
 import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
-import {
-  OUTGOING_INLINE_BYTES_MAX,
-  OUTGOING_PAYLOAD_BYTES_MAX,
-} from "../../../../schemas/apps/webhook-limits.ts";
+import { OUTGOING_INLINE_BYTES_MAX } from "../../../../schemas/apps/webhook-limits.ts";
 import { ActorError, isRefusal } from "../../../../schemas/errors.ts";
 import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
@@ -53,6 +46,14 @@ import { weightOf } from "../app-process/weight.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import { checkBound } from "./check-bound.ts";
+
+/** A payload as text. */
+const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
+
+/** Fetches and calls that one process has under way; more wait. */
+export const APP_OPERATIONS_MAX = 64;
+/** What one of them may take. */
+const APP_OPERATION_MS_MAX = 60_000;
 
 export interface OperationsParts {
   bus: Bus;

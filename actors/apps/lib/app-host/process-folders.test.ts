@@ -5,8 +5,7 @@ import { mkdir, mkdtemp, rm, stat, statfs, utimes, writeFile } from "node:fs/pro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { APP_MEMORY_FOLDER_BYTES_MIN } from "../../../../schemas/apps/app-limits.ts";
-import { openProcessFolder, rootIn } from "./process-folders.ts";
+import { APP_MEMORY_FOLDER_BYTES_MIN, openProcessFolder, rootIn } from "./process-folders.ts";
 
 /** A host in a process of its own: says its folder's path, and goes on. */
 const HOST = `

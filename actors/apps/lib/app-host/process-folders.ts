@@ -2,6 +2,7 @@
  * Where processes of apps have their folders: in memory where there is such a file system, and never left behind for
  * long.
  */
+
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -9,8 +10,14 @@ import { chmod, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { APP_MEMORY_FOLDER_BYTES_MIN } from "../../../../schemas/apps/app-limits.ts";
+import { AGENT_DATABASE_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
+
+/**
+ * A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB
+ * of it.
+ */
+export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 
 /** Databases are as quick as they can be there; what they hold is kept in their logs. */
 export const MEMORY_FOLDER = "/dev/shm";

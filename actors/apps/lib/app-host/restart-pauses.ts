@@ -1,10 +1,11 @@
 /** How long an app waits that has ended by itself, or did not start, before it may start again: each time longer. */
-import {
-  APP_RESTART_MS,
-  APP_RESTART_MS_MAX,
-  APP_STABLE_MS,
-} from "../../../../schemas/apps/app-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+
+/** Pauses between starts of a process that ends by itself, doubled from the first to the last. */
+export const APP_RESTART_MS = 50;
+const APP_RESTART_MS_MAX = 5_000;
+/** A process that lived this long counts as well started. */
+const APP_STABLE_MS = 30_000;
 
 interface Restart {
   revision: number;

@@ -1,6 +1,11 @@
 /** Counts what is on its way to one app's process, so that no app takes its host's memory by what it is sent. */
-import { APP_ARRIVING_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+
+/**
+ * What is on its way to one process: turns that it has not read, and answers of others that come for it; more is
+ * refused.
+ */
+export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
 
 export class Arriving {
   #bytes = 0;

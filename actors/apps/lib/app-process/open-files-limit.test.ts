@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { APP_AGENT_FILES, APP_PROCESS_FILES } from "../../../../schemas/apps/app-limits.ts";
-import { agentsByOpenFiles } from "./open-files-limit.ts";
+import { APP_AGENT_FILES, APP_PROCESS_FILES, agentsByOpenFiles } from "./open-files-limit.ts";
 
 describe("agentsByOpenFiles()", () => {
   it("leaves room for the files of the process, and is never none", () => {

@@ -1,6 +1,10 @@
 /** How many agents one process may have open, by the files that it may open. */
 import { readFileSync } from "node:fs";
-import { APP_AGENT_FILES, APP_PROCESS_FILES } from "../../../../schemas/apps/app-limits.ts";
+
+/** Files that an open agent holds: its database and the write-ahead file of that. */
+export const APP_AGENT_FILES = 2;
+/** Files of a process besides those of its agents: some 30 of Node, and APP_WAL_FILES_MAX. */
+export const APP_PROCESS_FILES = 160;
 
 /** A process has the limit of its host. Where there is no /proc, the smallest that systems set is assumed. */
 export function agentsByOpenFiles(files = openFilesMax()): number {

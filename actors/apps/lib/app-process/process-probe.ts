@@ -1,11 +1,18 @@
 /** Finds out whether this host can start processes of apps, by starting one that does nothing: for /healthz. */
 import type { Logger } from "pino";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
-import { APP_PROBE_FAILED_MS, APP_PROBE_MS } from "../../../../schemas/apps/app-limits.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { AppProcess } from "./app-process.ts";
 import type { ProcessStart } from "./process-program.ts";
+
+/**
+ * While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of
+ * one.
+ */
+const APP_PROBE_MS = 30_000;
+/** The same while none starts, so that a host is well again soon after. */
+const APP_PROBE_FAILED_MS = 2_000;
 
 export interface ProcessProbeParts {
   clock: Clock;

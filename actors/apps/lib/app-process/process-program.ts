@@ -8,8 +8,13 @@ import {
   APP_ANSWER_BYTES_MAX,
 } from "../../../../schemas/apps/app-limits.ts";
 import type { StartProcess } from "../../../../schemas/apps/app-process.ts";
-import { DELIVERIES_UNRECORDED_MS_MAX } from "../../../../schemas/apps/webhook-limits.ts";
 import type { ProcessArguments, ProcessFolders } from "../../process/arguments.ts";
+
+/**
+ * Events of one record run without a pause for this long at most, so that they delay other agents of the app no
+ * longer than one event does.
+ */
+const DELIVERIES_UNRECORDED_MS_MAX = 100;
 
 export type ProcessProgram = (folders: ProcessFolders) => ProcessArguments;
 

@@ -1,13 +1,16 @@
 /** Watches one process: that it answers, and what it takes of memory and processor. */
 import { readFile } from "node:fs/promises";
-import {
-  AGENT_CPU_MS_MAX,
-  APP_PING_MS,
-  APP_RESIDENT_MB_MAX,
-  APP_SILENCE_MS_MAX,
-  APP_WATCH_MS,
-} from "../../../../schemas/apps/app-limits.ts";
+import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/app-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+
+/**
+ * How often a process is asked whether it answers. One that takes AGENT_CPU_MS_MAX of a processor meanwhile is ended.
+ */
+const APP_PING_MS = 2_000;
+/** One that answers nothing for so long is ended, whatever it is at: a machine that swaps is no reason before. */
+const APP_SILENCE_MS_MAX = 30_000;
+/** How often a process's memory and processor time are looked at. */
+const APP_WATCH_MS = 500;
 
 export interface WatchedProcess {
   pid: number;

@@ -9,11 +9,7 @@ import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
 import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import {
-  BREAKER_FAILURES_MAX,
-  BREAKER_OPEN_MS,
-  OUTGOING_ANSWER_BYTES_MAX,
   OUTGOING_ANSWER_CHARS_KEPT,
-  OUTGOING_PAUSES_MS,
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/webhook-limits.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
@@ -21,10 +17,15 @@ import { memoryActors } from "../../../../scripts/testing/memory-actors.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { appActor } from "../../app/app.ts";
-import { endpointBreakerActor } from "../../endpoint-breaker/endpoint-breaker.ts";
+import {
+  BREAKER_FAILURES_MAX,
+  BREAKER_OPEN_MS,
+  endpointBreakerActor,
+} from "../../endpoint-breaker/endpoint-breaker.ts";
 import { newSecretKey, SecretBox } from "../../lib/app-secrets/secret-box.ts";
 import { outgoingWebhookActor } from "../../outgoing-webhook/outgoing-webhook.ts";
-import { webhookPostWorker } from "./webhook-post.ts";
+import { OUTGOING_PAUSES_MS } from "../../outgoing-webhook/tries.ts";
+import { OUTGOING_ANSWER_BYTES_MAX, webhookPostWorker } from "./webhook-post.ts";
 
 const ACCOUNT = "a".repeat(32);
 const KEY = `${ACCOUNT}.hooks.RepoAgent.one`;

@@ -14,12 +14,8 @@ import {
 } from "../../../../schemas/apps/outgoing-webhook.ts";
 import {
   DELIVERY_ERROR_CHARS_MAX,
-  OUTGOING_ANSWER_BYTES_MAX,
   OUTGOING_ANSWER_CHARS_KEPT,
   OUTGOING_RETRY_AFTER_MS_MAX,
-  OUTGOING_SLOTS,
-  OUTGOING_TIMEOUT_MS,
-  PURGE_SLOTS,
 } from "../../../../schemas/apps/webhook-limits.ts";
 import { envelope, type Input } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -32,6 +28,13 @@ import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
+
+/** From the first byte sent to the end of the answer. */
+const OUTGOING_TIMEOUT_MS = 15_000;
+export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
+/** Webhooks that one worker posts at once; most of the time of each is waiting. */
+const OUTGOING_SLOTS = 32;
+const PURGE_SLOTS = 2;
 
 type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;

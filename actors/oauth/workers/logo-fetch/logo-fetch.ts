@@ -3,12 +3,15 @@ import { createHash } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { clientLogo, type Logo } from "../../../../schemas/oauth/client-logo.ts";
-import { LOGO_BYTES_MAX, LOGO_FETCH_MS } from "../../../../schemas/oauth/limits.ts";
+import { LOGO_BYTES_MAX } from "../../../../schemas/oauth/limits.ts";
 import { LOGO_TYPES, type LogoType, logoFetch } from "../../../../schemas/oauth/logo-fetch.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
+
+/** Time of one fetch of a logo, with its redirects. */
+const LOGO_FETCH_MS = 10_000;
 
 /** Fetches of one process at a time: each waits for the network and holds at most LOGO_BYTES_MAX. */
 export const LOGO_FETCHES_MAX = 8;

@@ -4,15 +4,16 @@ import { once } from "node:events";
 import { chown, rm } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
-import {
-  BROWSER_SHARED_MEMORY_BYTES_MIN,
-  BROWSER_STDERR_CHARS,
-} from "../../../../schemas/limits.ts";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 import { chromiumFlags } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes, renderersAbove } from "./process-memory.ts";
 import { createProfileFolder } from "./profile-folder.ts";
+
+/** Chromium draws into shared memory; containers often have only 64 MB of it. */
+const BROWSER_SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
+/** What Chromium said last, for error messages. */
+const BROWSER_STDERR_CHARS = 4_000;
 
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };

@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import {
+  EventBudgets,
   PAGE_EVENT_BYTES,
   PAGE_EVENTS_AT_ONCE_MAX,
   PAGE_EVENTS_BLAMED,
   PAGE_EVENTS_PER_SECOND_MAX,
   PAGE_TARGET_EVENTS,
-} from "../../../../schemas/limits.ts";
-import { EventBudgets } from "./event-budgets.ts";
+} from "./event-budgets.ts";
 
 const CONTEXT = "C".repeat(32);
 const OTHER = "D".repeat(32);

@@ -1,19 +1,16 @@
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { CDPSession, Page } from "puppeteer-core";
-import { NETWORK_QUIET_MS } from "../../../../schemas/limits.ts";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
-import {
-  LOAD_EVENT_MS,
-  LOAD_SOON_MS,
-  NETWORK_POLLING_MS,
-} from "../../../../schemas/rendering/page-wait-limits.ts";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { LOAD_EVENT_MS } from "../../workers/render/page-ready.ts";
+import { LOAD_SOON_MS } from "../../workers/render/pdf-stream.ts";
 import { loadPage } from "./load-page.ts";
+import { NETWORK_POLLING_MS, NETWORK_QUIET_MS } from "./wait-for-quiet.ts";
 
 /** On a machine with much to do a page's clock is late by seconds: what is to come in time comes long before. */
 const doneAfter = (ms: number) => `<title>early</title><script>

@@ -1,8 +1,7 @@
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
-import { CDP_MESSAGES_AT_ONCE } from "../../../../schemas/limits.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { PipeTransport } from "./pipe-transport.ts";
+import { CDP_MESSAGES_AT_ONCE, PipeTransport } from "./pipe-transport.ts";
 
 function open(messageBytesMax?: number, admits = (_: Buffer) => true) {
   const toBrowser = new PassThrough();

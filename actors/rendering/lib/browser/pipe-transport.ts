@@ -1,7 +1,10 @@
 /** Carries DevTools messages over two pipes, each message ended by a NUL: no port that others could connect to. */
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
-import { CDP_MESSAGE_BYTES_MAX, CDP_MESSAGES_AT_ONCE } from "../../../../schemas/limits.ts";
+import { CDP_MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
+
+/** Messages of the browser that are read before others have their turn: 2 ms. */
+export const CDP_MESSAGES_AT_ONCE = 100;
 
 export class PipeTransport implements ConnectionTransport {
   // Set by puppeteer.

@@ -1,10 +1,32 @@
 /** What a browser pool is bounded by; tests make them small. */
-import * as limits from "../../../../schemas/limits.ts";
 import {
   BROWSER_IDLE_SECONDS,
-  RENDERER_CHECK_MS,
   RENDERER_MEMORY_BYTES_MAX,
 } from "../../../../schemas/rendering/render-limits.ts";
+
+/** How often renderers in use are weighed: a page fills one or two gigabytes in this time. It costs some 5 ms. */
+const RENDERER_CHECK_MS = 1_000;
+
+/** Contexts made ahead, ready to load: as many as tasks of one worker start together. */
+const CONTEXTS_WARM = 4;
+/** A browser is replaced after this many contexts or this time, so that leaks stay small. This costs 1 ms a context (research 5.6). */
+const BROWSER_CONTEXTS_MAX = 300;
+const BROWSER_AGE_MS_MAX = 30 * 60_000;
+/** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
+const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
+/** Memory at which it is ended at once, before the machine is out of it. */
+const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
+/** A browser takes 0.1 s to start; a loaded machine takes longer. */
+const BROWSER_START_MS = 20_000;
+/** Pauses between starts that fail, doubled from the first to the last. */
+const BROWSER_RETRY_MS = 250;
+const BROWSER_RETRY_MS_MAX = 15_000;
+/** How often a browser is asked whether it lives, and how long it may think. */
+const BROWSER_PING_MS = 5_000;
+/** A context closes in 10 ms even around a page that hangs; past this the browser itself hangs. */
+const CONTEXT_CLOSE_MS = 2_000;
+/** A browser that is being replaced may finish its tasks for this long. No task lasts longer. */
+const BROWSER_DRAIN_MS = 10 * 60_000;
 
 export interface PoolLimits {
   contextsWarm: number;
@@ -26,19 +48,19 @@ export interface PoolLimits {
 }
 
 export const POOL_LIMITS: PoolLimits = {
-  contextsWarm: limits.CONTEXTS_WARM,
-  contextsMax: limits.BROWSER_CONTEXTS_MAX,
-  ageMsMax: limits.BROWSER_AGE_MS_MAX,
-  memoryBytesMax: limits.BROWSER_MEMORY_BYTES_MAX,
-  memoryBytesKill: limits.BROWSER_MEMORY_BYTES_KILL,
+  contextsWarm: CONTEXTS_WARM,
+  contextsMax: BROWSER_CONTEXTS_MAX,
+  ageMsMax: BROWSER_AGE_MS_MAX,
+  memoryBytesMax: BROWSER_MEMORY_BYTES_MAX,
+  memoryBytesKill: BROWSER_MEMORY_BYTES_KILL,
   rendererBytesMax: RENDERER_MEMORY_BYTES_MAX,
   rendererCheckMs: RENDERER_CHECK_MS,
   idleMs: BROWSER_IDLE_SECONDS * 1_000,
-  startMs: limits.BROWSER_START_MS,
-  retryMs: limits.BROWSER_RETRY_MS,
-  retryMsMax: limits.BROWSER_RETRY_MS_MAX,
-  pingMs: limits.BROWSER_PING_MS,
-  pingTimeoutMs: limits.BROWSER_PING_TIMEOUT_MS,
-  contextCloseMs: limits.CONTEXT_CLOSE_MS,
-  drainMs: limits.BROWSER_DRAIN_MS,
+  startMs: BROWSER_START_MS,
+  retryMs: BROWSER_RETRY_MS,
+  retryMsMax: BROWSER_RETRY_MS_MAX,
+  pingMs: BROWSER_PING_MS,
+  pingTimeoutMs: BROWSER_PING_TIMEOUT_MS,
+  contextCloseMs: CONTEXT_CLOSE_MS,
+  drainMs: BROWSER_DRAIN_MS,
 };

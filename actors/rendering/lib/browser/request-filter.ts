@@ -1,6 +1,5 @@
 /** Lets a page fetch only what its caller wants, and answers its site's authentication. */
 import { type CDPSession, CDPSessionEvent, type Page, type Protocol } from "puppeteer-core";
-import { MATCHED_URL_CHARS_MAX } from "../../../../schemas/limits.ts";
 import type { ResourceType } from "../../../../schemas/rendering/http/page-parameters.ts";
 import { RESOURCE_TYPES } from "../../../../schemas/rendering/http/page-parameters.ts";
 import {
@@ -9,6 +8,9 @@ import {
 } from "../../../../schemas/rendering/http/request-pattern.ts";
 import { requestTypes, type TypeOf } from "./request-types.ts";
 import { stubWebSocket } from "./stub-web-socket.ts";
+
+/** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */
+const MATCHED_URL_CHARS_MAX = 65_536;
 
 export interface FilterParameters {
   url?: string | undefined;

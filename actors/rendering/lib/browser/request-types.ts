@@ -1,6 +1,10 @@
 /** Tells of paused requests what kind the page itself says they are: a fetch, an event stream, a text track. */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import { REQUEST_TYPE_MS, REQUEST_TYPES_KEPT } from "../../../../schemas/limits.ts";
+
+/** How long a stopped request waits for the page to say what kind it is: both come from one browser, milliseconds apart. */
+const REQUEST_TYPE_MS = 300;
+/** Kinds of requests kept for those that are stopped late. */
+const REQUEST_TYPES_KEPT = 1_000;
 
 /** The resource type in lower case. */
 export type TypeOf = (paused: Protocol.Fetch.RequestPausedEvent) => Promise<string>;

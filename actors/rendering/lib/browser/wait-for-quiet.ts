@@ -3,10 +3,17 @@
  * the navigation on, and never come for a second document set in one page.
  */
 import type { HTTPRequest, Page } from "puppeteer-core";
-import { NETWORK_QUIET_MS } from "../../../../schemas/limits.ts";
-import { NETWORK_POLLING_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
+
+/**
+ * For `networkidle2`: a page whose requests follow one another for this long, never more than two at a time, is
+ * polling.
+ */
+export const NETWORK_POLLING_MS = 5_000;
+
+/** Silence that counts as idle, as browsers have it. */
+export const NETWORK_QUIET_MS = 500;
 
 /** Streams and beacons have no end that a page waits for. WebSockets are no requests here at all. */
 const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);

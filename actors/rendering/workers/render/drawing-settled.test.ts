@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { DRAWING_SETTLE_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
-import { drawingSettled } from "./drawing-settled.ts";
+import { DRAWING_SETTLE_MS, drawingSettled } from "./drawing-settled.ts";
 
 /** How long the animations below take by the page's clock. */
 const MOVES_MS = 700;

@@ -1,13 +1,16 @@
 /** Waits until what moves on a page has come to its end: a chart in mid-animation shows values that are false. */
-import {
-  DRAWING_PIXELS_MAX,
-  DRAWING_SAMPLE_MS,
-  DRAWING_SETTLE_MS,
-  DRAWING_SVG_PIXELS_MIN,
-} from "../../../../schemas/rendering/page-wait-limits.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { patiently } from "./page-ready.ts";
+
+/** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
+export const DRAWING_SETTLE_MS = 2_000;
+/** Two samples of what is drawn, this far apart, are compared: some frames also on a busy machine. */
+const DRAWING_SAMPLE_MS = 100;
+/** Pixels of canvases that one sample reads, some 4 ms: a page with more is compared by the first of them. */
+const DRAWING_PIXELS_MAX = 4_000_000;
+/** Smaller SVG images are icons, which most pages have and few pages move. */
+const DRAWING_SVG_PIXELS_MIN = 10_000;
 
 /**
  * Resolves when finite CSS and Web animations have ended and canvases and large SVG images stay the same, or

@@ -4,7 +4,6 @@
  */
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { PAGE_REPLACEMENTS_MAX } from "../../../../schemas/rendering/render-limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
@@ -16,6 +15,9 @@ import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { watchComputing } from "./watch-computing.ts";
+
+/** A page that times out and has replaced its document as often is not slow: it reloads or navigates by itself. */
+const PAGE_REPLACEMENTS_MAX = 5;
 
 /** What is done with the page, as messages say it. */
 export type Action = "print" | "capture";

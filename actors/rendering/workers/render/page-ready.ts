@@ -1,9 +1,13 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
-import { FONTS_WAIT_MS, LOAD_EVENT_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
 import { OVER } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
+
+/** From the last image to the load event; a page that has none, or a script that hangs, is printed without. */
+export const LOAD_EVENT_MS = 100;
+/** Fonts that do not come in this time are replaced by others. */
+const FONTS_WAIT_MS = 5_000;
 
 /** Fonts that are still loading. */
 export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {

@@ -1,10 +1,10 @@
 /** Prints the page and hands the PDF out piece by piece, its description made ours on the way. */
 import { type Protocol, ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { PDF_BYTES_MAX, PDF_CHUNK_BYTES, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
+import { PDF_BYTES_MAX, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
-import { LOAD_REST_MS, LOAD_SOON_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import { LOAD_REST_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
 import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
@@ -14,6 +14,15 @@ import { refusedByBrowser } from "./held-page.ts";
 import { fontsReady, loadedSoon } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
 import { scrollThrough } from "./scroll-through.ts";
+
+/**
+ * How long a page with images on their way, which most have for less, is waited for before Chromium is asked to print
+ * it.
+ */
+export const LOAD_SOON_MS = 1_000;
+
+/** Pieces in which a PDF leaves the browser. */
+const PDF_CHUNK_BYTES = 1024 * 1024;
 
 export interface PrintOptions {
   pdfOptions?: PdfOptions | undefined;

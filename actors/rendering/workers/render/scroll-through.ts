@@ -1,10 +1,12 @@
 /** Scrolls a page to its end and back, so that what loads only on sight begins to. */
 
-import { SCROLL_PX_MAX } from "../../../../schemas/rendering/page-wait-limits.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { PageRequest } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { patiently } from "./page-ready.ts";
+
+/** How far a page is scrolled, in CSS pixels: some ninety sheets of paper, or the tallest picture. */
+const SCROLL_PX_MAX = 100_000;
 
 /** A page that keeps growing is scrolled as far as SCROLL_PX_MAX, and no longer than `ms`. */
 export async function scrollThrough(

@@ -1,10 +1,10 @@
 /** Captures a page that is taller than one picture of the browser can be, in pieces that are joined. */
-import {
-  TILE_PIXELS_MAX,
-  TILE_ROWS_UNIT,
-} from "../../../../schemas/rendering/screenshot-limits.ts";
+import { TILE_ROWS_UNIT } from "../../../../schemas/rendering/screenshot-limits.ts";
 import type { Area } from "./picture-area.ts";
 import { StitchedPng } from "./stitch-pngs.ts";
+
+/** Device pixels of a piece: 16 MB while it is joined. */
+const TILE_PIXELS_MAX = 4_000_000;
 
 /** Resolves to the picture, or to the bytes of the pieces so far where these are more than `bytesMax`. */
 export async function captureTall(

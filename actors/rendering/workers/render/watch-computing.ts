@@ -3,8 +3,12 @@
  * computing.
  */
 import type { CDPSession } from "puppeteer-core";
-import { COMPUTING_ANSWER_MS, COMPUTING_CHECK_MS } from "../../../../schemas/turn-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+
+/** How often a page is asked whether it computes; most pages end before the first time. */
+const COMPUTING_CHECK_MS = 250;
+/** A page whose main thread answers later than this computes: an idle one answers within some milliseconds. */
+const COMPUTING_ANSWER_MS = 50;
 
 /**
  * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page
