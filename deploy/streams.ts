@@ -12,10 +12,10 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/app-limits.ts";
+import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
-import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/git-limits.ts";
+import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import {
   BLOB_STREAMS,
   STREAMS,

@@ -15,7 +15,7 @@ import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../schemas/errors.ts";
-import { GIT_PROCESS_MS_MAX } from "../schemas/repositories/git-limits.ts";
+import { GIT_PROCESS_MS_MAX } from "../schemas/repositories/limits.ts";
 import { firstStart } from "./account/first-start.ts";
 import {
   type AppsParts,

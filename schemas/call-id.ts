@@ -8,8 +8,7 @@ export interface CallId {
 
 /**
  * The entries below `settled` of a map by call number. Numbers grow, so the settled entries come first. The few
- * behind a
- * call that overtook them go with that call.
+ * behind a call that overtook them go with that call.
  */
 export function belowSettled<T>(byNumber: ReadonlyMap<number, T>, settled: number): [number, T][] {
   const below: [number, T][] = [];

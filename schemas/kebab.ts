@@ -2,8 +2,7 @@
 
 /**
  * A class or binding as it stands in addresses: `RepoAgent` is `repo-agent`, `GitHubAgent` is `git-hub-agent`,
- * `AIAgent` is
- * `a-i-agent`, `TEAM_BOT` is `team-bot`. Clients in the field write it so.
+ * `AIAgent` is `a-i-agent`, `TEAM_BOT` is `team-bot`. Clients in the field write it so.
  */
 export function kebabOf(name: string): string {
   if (name === name.toUpperCase() && name !== name.toLowerCase()) {

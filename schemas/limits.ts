@@ -203,3 +203,32 @@ export const HAND_OVER_POLL_MS = 2;
 export const TASK_RUN_MS_MAX = 600_000;
 /** Time for an aborted task to end, and for a last pull. A browser's context closes in less. */
 export const TASK_END_MS = 2_000;
+
+/** The longest pause before a call that failed in passing is sent again. */
+export const CALL_RETRY_MS_MAX = 250;
+/** Calls in one message: more would save little, and wait for each other. */
+export const CALL_BATCH_MAX = 128;
+/**
+ * How long a task waits for an actor that it could send mail to: if the host dies, a second call within this time
+ * misses it.
+ */
+export const TELL_MS_MAX = 2_000;
+
+/** Bytes of one commit in the journal; nats-server takes messages of 1 MiB, headers included. */
+export const JOURNAL_COMMIT_BYTES_MAX = 900_000;
+/** Messages of one actor that only the journal holds: with the largest change they still fit one batch. */
+export const JOURNAL_ACTOR_MESSAGES_MAX = 90;
+/** The age of the oldest commit in the journal. The values that operators read lag behind as long. */
+export const CHECKPOINT_MS = 1_000;
+/** A reminder that is due sooner does not wait for a checkpoint, which may be late on a busy bus. */
+export const REMINDER_SOON_MS = 3 * CHECKPOINT_MS;
+
+/** Characters of a blob's name: with its chunk's it stays well below a subject's practical 1 KiB. */
+export const BLOB_NAME_CHARS_MAX = 256;
+/** Pieces of a blob, half a message: twice as large they are a third quicker, and hold up others twice as long. */
+export const BLOB_CHUNK_BYTES = 512 * 1024;
+/** Pieces that are written or read ahead at once: 4 MiB of memory for each blob on its way. */
+export const BLOB_CHUNKS_IN_FLIGHT = 8;
+
+/** How often the free bytes are read: a disk that writes 100 MB/s takes 50 MB meanwhile. */
+export const DISK_POLL_MS = 500;

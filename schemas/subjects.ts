@@ -1,6 +1,5 @@
 /** The names of subjects, streams and keys on the bus. They are built and read here and nowhere else. */
-import { BLOB_NAME_CHARS_MAX } from "./blob-limits.ts";
-import { SHARDS } from "./limits.ts";
+import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
 
 export const STREAMS = {
   mail: "MAIL",
@@ -166,8 +165,7 @@ export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
 
 /**
  * The subjects of one blob. Its head holds its last bytes and describes it; the bytes before are in chunks of one
- * writer
- * each. No name holds `=`, so the subjects of two blobs never mix. Throws on an invalid name.
+ * writer each. No name holds `=`, so the subjects of two blobs never mix. Throws on an invalid name.
  */
 export function blobSubjects(name: string) {
   const stream = blobStream(name);

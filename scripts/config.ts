@@ -1,9 +1,9 @@
 /** Reads every setting from the environment, once, into one checked value. */
 import { resolve } from "node:path";
 import type { z } from "zod";
-import { APP_PORTS_PRESET } from "../schemas/apps/app-limits.ts";
 import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
+import { APP_PORTS_PRESET } from "../schemas/apps/limits.ts";
 import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
 import { type LogLevel, PORT_MAX, type Role, Settings } from "./settings.ts";
 

@@ -1,7 +1,7 @@
 /** Watches the free bytes of the data folder's disk, and reserves some of them for the bus. */
 import { open, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { DISK_POLL_MS } from "../schemas/disk-limits.ts";
+import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { Logger } from "./logger.ts";
 
 /** The smallest volume that holds every stream at its least (896 MiB), of which nats-server takes three quarters. */

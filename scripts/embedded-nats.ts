@@ -3,7 +3,7 @@
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { DISK_POLL_MS } from "../schemas/disk-limits.ts";
+import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";

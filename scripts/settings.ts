@@ -3,16 +3,16 @@ import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import { isSecretKey } from "../actors/apps/lib/app-secrets/secret-box.ts";
+import type { PortRange } from "../schemas/apps/app-ports.ts";
 import {
   AGENT_BYTES_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT,
   AGENTS_PER_ACCOUNT_MAX,
   APP_PORTS_MAX,
-} from "../schemas/apps/app-limits.ts";
-import type { PortRange } from "../schemas/apps/app-ports.ts";
+} from "../schemas/apps/limits.ts";
 import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
-import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/render-limits.ts";
+import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/limits.ts";
 import {
   FILE_BYTES_MAX,
   FILE_BYTES_SETTING_MAX,
@@ -20,7 +20,7 @@ import {
   GIT_BYTES_SETTING_MIN,
   REPO_BYTES_MAX,
   REPO_BYTES_SETTING_MAX,
-} from "../schemas/repositories/git-limits.ts";
+} from "../schemas/repositories/limits.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];

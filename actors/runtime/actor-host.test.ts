@@ -1,8 +1,8 @@
 import { headers, type Msg } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { CALL_BATCH_MAX } from "../../schemas/call-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import {
+  CALL_BATCH_MAX,
   CLOCK_SKEW_MS_MAX,
   FAULTS_MAX,
   KEY_CHARS_MAX,

@@ -7,7 +7,7 @@ import {
   AGENTS_PER_ACCOUNT,
   APP_REQUEST_BYTES_MAX,
   APP_VERSIONS_MAX,
-} from "../../schemas/apps/app-limits.ts";
+} from "../../schemas/apps/limits.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
 

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { APP_BODY_INLINE_BYTES_MAX } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
-import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { readBody, writeBody } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import type { Body } from "../../schemas/apps/app-exchange.ts";
-import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import type { BodyBudget } from "../http/middleware/read-body.ts";

@@ -1,7 +1,6 @@
 /**
  * Serves calls of the REST API that code of apps makes through its bindings: asked over the bus, answered by the very
- * routes
- * that clients use. No token is involved: who the caller is never leaves this process.
+ * routes that clients use. No token is involved: who the caller is never leaves this process.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -15,7 +14,6 @@ import type { AnswerOn } from "../../actors/runtime/bus/answer.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
-import { APP_ANSWER_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import {
   APP_REST_QUEUE,
@@ -23,6 +21,7 @@ import {
   type AppRestAnswer,
   AppRestRequest,
 } from "../../schemas/apps/app-rest.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { failure } from "../http/envelope.ts";
 import { type Caller, localsOf } from "../http/locals.ts";

@@ -4,10 +4,10 @@ import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
 import { type AppOverview, app } from "../../schemas/apps/app.ts";
-import { APP_START_MS_MAX } from "../../schemas/apps/app-limits.ts";
 import { appList } from "../../schemas/apps/app-list.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import type { DeployApp } from "../../schemas/apps/http/apps.ts";
+import { APP_START_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
 import type { AppPorts } from "./app-ports.ts";
 

@@ -3,8 +3,8 @@ import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts"
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { app as contract, type ServingApp } from "../../schemas/apps/app.ts";
-import { APP_SERVING_KEPT_MS } from "../../schemas/apps/app-limits.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
+import { APP_SERVING_KEPT_MS } from "../../schemas/apps/limits.ts";
 import type { AppOf } from "../http/locals.ts";
 import { WatchedCache } from "../http/watched-cache.ts";
 

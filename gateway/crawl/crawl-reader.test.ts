@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { testCrawls } from "../testing/test-crawls.ts";
 import { CRAWL_READ_AHEAD_BYTES_MAX, CRAWL_READ_AHEAD_MAX, readCrawl } from "./crawl-reader.ts";

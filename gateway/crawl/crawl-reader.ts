@@ -1,10 +1,10 @@
 /** Writes the records of a crawl as one JSON document, body after body, without buffering it. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
-import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { crawlJob, type RecordEntry } from "../../schemas/crawl/crawl-job.ts";
 import type { CrawlQuery } from "../../schemas/crawl/http/crawl-answers.ts";
 import { CRAWL_ANSWER_BYTES_MAX, CRAWL_LIST_MAX } from "../../schemas/crawl/limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 import { success } from "../http/envelope.ts";
 import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";

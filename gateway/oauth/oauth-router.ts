@@ -99,8 +99,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
 
   /**
    * Turns a POST into a GET. A form of another site arrives without our cookies (SameSite=Lax); the redirect brings
-   * them.
-   * OpenID Connect Core 3.1.2.1 and RP-Initiated Logout 2 require both methods.
+   * them. OpenID Connect Core 3.1.2.1 and RP-Initiated Logout 2 require both methods.
    */
   function redirectForm({ body, path }: Request, response: Response): void {
     const query = new URLSearchParams(body).toString();

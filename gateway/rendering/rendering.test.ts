@@ -4,10 +4,7 @@ import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
-import {
-  RENDER_CACHE_SECONDS,
-  RENDER_CACHE_SECONDS_MAX,
-} from "../../schemas/rendering/render-limits.ts";
+import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../../schemas/rendering/limits.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
 import { CHUNK } from "../testing/test-printer.ts";
 

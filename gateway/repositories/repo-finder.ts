@@ -1,8 +1,8 @@
 /** Finds the id of a repository by its name. What is remembered is held against the repository itself at every use. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { GIT_NAMES_KEPT } from "../../schemas/repositories/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { GIT_NAMES_KEPT } from "../../schemas/repositories/limits.ts";
 import { namespace } from "../../schemas/repositories/namespace.ts";
 import type { RepoAddress } from "../../schemas/repositories/repo.ts";
 

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
-import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/git-limits.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/limits.ts";
 import {
   type NamespaceEntry,
   namespace,
@@ -171,8 +171,7 @@ export class Repositories {
 
   /**
    * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it.
-   * Else it
-   * stays, as users of git expect of what they have forced away by mistake.
+   * Else it stays, as users of git expect of what they have forced away by mistake.
    */
   async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
     const { actors } = this.parts;

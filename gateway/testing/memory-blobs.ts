@@ -1,7 +1,7 @@
 /** Blobs in memory, read in pieces as from the bus. For tests of the gateway. */
 
-import { BLOB_CHUNK_BYTES } from "../../schemas/blob-limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 
 export class MemoryBlobs {
   readonly blobs = new Map<string, Uint8Array>();

@@ -1,9 +1,8 @@
 /**
  * The contract of an agent's inbox: events that were verified, stored before their sender hears 202, delivered to the
- * agent
- * one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that there
- * are
- * deliveries: it asks for them (`current`), says what became of them (`settle`), and so on until none is left.
+ * agent one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that
+ * there are deliveries: it asks for them (`current`), says what became of them (`settle`), and so on until none is
+ * left.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -16,7 +15,7 @@ import {
   DELIVERY_ERROR_CHARS_MAX,
   EVENT_ID_CHARS_MAX,
   EVENT_TYPE_CHARS_MAX,
-} from "./webhook-limits.ts";
+} from "./limits.ts";
 
 const Nothing = z.object({});
 
@@ -98,8 +97,7 @@ export const agentInbox = defineContract({
     happened: { input: ReceivedEvent },
     /**
      * From the host of the agent: what it is to be given now. They are begun in order, each when the one before was
-     * answered
-     * 2xx; what was not begun is given again. The same until the first is settled; none where none is due.
+     * answered 2xx; what was not begun is given again. The same until the first is settled; none where none is due.
      */
     current: {
       input: Nothing,

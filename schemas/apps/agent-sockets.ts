@@ -34,9 +34,9 @@ export type SocketAction = z.infer<typeof SocketAction>;
 
 /**
  * Batches of one agent to one gateway come one after the other, each when the last was answered. `commit` is the
- * record of
- * the agent's log that holds these actions: a new owner sends them again when it cannot know that they arrived, and the
- * gateway leaves out what it has done. Without it they are of no record, and are sent by their owner alone, as `batch`.
+ * record of the agent's log that holds these actions: a new owner sends them again when it cannot know that they
+ * arrived, and the gateway leaves out what it has done. Without it they are of no record, and are sent by their owner
+ * alone, as `batch`.
  */
 export const SocketBatch = z.object({
   agent: z.string(),

@@ -35,8 +35,7 @@ export type SocketClose = z.infer<typeof SocketClose>;
 export const AgentDelivery = z.object({
   /**
    * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does
-   * nothing; what
-   * failed runs anew. A blob in `request` is not the reader's to remove.
+   * nothing; what failed runs anew. A blob in `request` is not the reader's to remove.
    */
   id: z.string(),
   /** `webhook` calls onRequest with a POST of the body; `event` calls the method that the app's configuration names. */
@@ -70,8 +69,7 @@ export const agent = defineContract({
     },
     /**
      * Frames of one socket, in order. `first` numbers them, so that none is taken twice. Refuses with `conflict`
-     * where the
-     * agent has no such socket any more; none at all ask only that.
+     * where the agent has no such socket any more; none at all ask only that.
      */
     frames: {
       input: z.object({

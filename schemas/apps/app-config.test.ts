@@ -7,7 +7,7 @@ import {
   APP_VAR_BYTES_MAX,
   APP_VARS_MAX,
   APP_WEBHOOKS_MAX,
-} from "./app-limits.ts";
+} from "./limits.ts";
 
 const agents = [{ binding: "Repo", class_name: "RepoAgent" }];
 const webhook = {

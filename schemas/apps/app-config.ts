@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { NamespaceName, RepoName } from "../repositories/git-names.ts";
+import { AppName, BindingName, ClassName } from "./app-names.ts";
 import {
   APP_AGENT_CLASSES_MAX,
   APP_EVENT_RULES_MAX,
@@ -11,8 +12,7 @@ import {
   APP_VAR_BYTES_MAX,
   APP_VARS_MAX,
   APP_WEBHOOKS_MAX,
-} from "./app-limits.ts";
-import { AppName, BindingName, ClassName } from "./app-names.ts";
+} from "./limits.ts";
 
 /**
  * Any JSON value. A schema that contains itself would say no more, and breaks what is generated from the OpenAPI

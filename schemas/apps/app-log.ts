@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { EpochMs } from "../values.ts";
-import { APP_LOG_LINE_CHARS_MAX } from "./app-limits.ts";
+import { APP_LOG_LINE_CHARS_MAX } from "./limits.ts";
 
 export const AppLogLine = z.object({
   at: EpochMs,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { KEY_CHARS_MAX } from "../limits.ts";
 import { encodeKey } from "../subjects.ts";
 import { Id } from "../values.ts";
-import { AGENT_NAME_CHARS_MAX } from "./app-limits.ts";
+import { AGENT_NAME_CHARS_MAX } from "./limits.ts";
 
 /** A DNS label, since an app has an origin of its own. */
 export const AppName = z

@@ -1,7 +1,6 @@
 /**
  * What an app's process and its host say to each other, over the IPC channel with V8's serialization. The process
- * runs user
- * code and owns the databases of its agents; the host owns the bus, sockets, timers and all that goes out.
+ * runs user code and owns the databases of its agents; the host owns the bus, sockets, timers and all that goes out.
  */
 
 import type { CallId } from "../call-id.ts";
@@ -120,8 +119,7 @@ export type ToProcess =
     }
   /**
    * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another
-   * turn is begun
-   * only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
+   * turn is begun only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
    */
   | {
       type: "turn";
@@ -229,8 +227,7 @@ export type Operation =
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**
    * A call of our own REST API as the app, below /v4/accounts/{its account}: bindings are made of it. The request's
-   * URL is
-   * `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's
+   * URL is `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's
    * configuration binds.
    */
   | {

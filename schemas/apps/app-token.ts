@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";
-import { APP_TOKEN_CHARS_MAX } from "./app-limits.ts";
+import { APP_TOKEN_CHARS_MAX } from "./limits.ts";
 
 /** Core subject; gateways share it as a queue group, and one of them answers. */
 export const APP_TOKEN_SUBJECT = "app-token";

@@ -5,8 +5,8 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
-import { AGENT_ROOM_BYTES } from "./app-limits.ts";
 import { AppName } from "./app-names.ts";
+import { AGENT_ROOM_BYTES } from "./limits.ts";
 
 const Bytes = z.int().min(0);
 

@@ -4,8 +4,8 @@ import { defineContract } from "../contract.ts";
 import { REPO_HAPPENED, RepoHappened } from "../repositories/repo-events.ts";
 import { EpochMs, Id } from "../values.ts";
 import { AppConfig } from "./app-config.ts";
-import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "./app-limits.ts";
 import { AppName, BindingName } from "./app-names.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "./limits.ts";
 
 export const AppVersion = z.object({
   number: z.int().min(1),

@@ -1,7 +1,6 @@
 /**
  * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is
- * `agentKey`), the
- * worker that posts them, and the breaker of an endpoint.
+ * `agentKey`), the worker that posts them, and the breaker of an endpoint.
  */
 import { z } from "zod";
 import { defineContract, defineTasks } from "../contract.ts";
@@ -15,7 +14,7 @@ import {
   OUTGOING_ANSWER_CHARS_KEPT,
   OUTGOING_SECRETS_MAX,
   SEALED_CHARS_MAX,
-} from "./webhook-limits.ts";
+} from "./limits.ts";
 
 const Nothing = z.object({});
 

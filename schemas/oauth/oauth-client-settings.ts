@@ -24,8 +24,7 @@ export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "
 
 /**
  * Control characters, what no font shows (the marks that turn the direction of writing among it), and the braille
- * pattern
- * without a dot: a name must not pass for another, nor for none.
+ * pattern without a dot: a name must not pass for another, nor for none.
  */
 const UNSEEN = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb]/u;
 

@@ -150,8 +150,7 @@ export const oauthClient = defineContract({
 
     /**
      * For the authorization server alone: the client as it is now, with its secrets' hashes to compare in constant
-     * time.
-     * `not_found` when it was deleted or never was.
+     * time. `not_found` when it was deleted or never was.
      */
     getForAuthorization: {
       input: Nothing,

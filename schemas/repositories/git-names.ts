@@ -6,7 +6,7 @@ import {
   REF_DEPTH_MAX,
   REF_NAME_BYTES_MAX,
   REPO_NAME_CHARS_MAX,
-} from "./git-limits.ts";
+} from "./limits.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
 const utf8 = new TextEncoder();

@@ -1,11 +1,11 @@
 /** How large what is in repositories may be: what an operator sets, and what follows from it. */
-import { COMMIT_BODY_BYTES_MAX } from "./artifacts-limits.ts";
 import {
+  COMMIT_BODY_BYTES_MAX,
   FILE_BYTES_MAX,
   GIT_BYTES_PER_ACCOUNT,
   INFLATED_FACTOR,
   REPO_BYTES_MAX,
-} from "./git-limits.ts";
+} from "./limits.ts";
 
 export interface GitSizes {
   /** Bytes of one file, and of any other object. */

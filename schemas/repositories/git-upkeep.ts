@@ -1,8 +1,8 @@
 /** The tasks that keep the packs of repositories few, and the store without those that nobody needs. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
-import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./git-limits.ts";
 import { ObjectId } from "./git-names.ts";
+import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./limits.ts";
 import { RepoAddress } from "./repo.ts";
 import { RefChange } from "./repo-event.ts";
 

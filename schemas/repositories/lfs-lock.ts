@@ -5,7 +5,7 @@ import {
   LFS_LOCK_NAME_CHARS_MAX,
   LFS_LOCK_PATH_CHARS_MAX,
   LFS_LOCKS_LISTED_MAX,
-} from "./git-limits.ts";
+} from "./limits.ts";
 import { RepoAddress } from "./repo-address.ts";
 
 export const LfsLockPath = z

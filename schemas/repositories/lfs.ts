@@ -1,7 +1,7 @@
 /** Large files of repositories, as Git LFS names them: by the SHA-256 of what is in them. */
 import { z } from "zod";
 import { Sha256 } from "../values.ts";
-import { LFS_OBJECT_BYTES_MAX } from "./git-limits.ts";
+import { LFS_OBJECT_BYTES_MAX } from "./limits.ts";
 
 export const LfsObject = z.object({
   oid: Sha256,

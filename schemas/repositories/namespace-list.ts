@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
-import { NAMESPACE_LIST_MAX } from "./artifacts-limits.ts";
 import { NamespaceName } from "./git-names.ts";
+import { NAMESPACE_LIST_MAX } from "./limits.ts";
 
 const Nothing = z.object({});
 

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
-import { REPO_LIST_MAX } from "./git-limits.ts";
 import { NamespaceName, RepoId, RepoName } from "./git-names.ts";
+import { REPO_LIST_MAX } from "./limits.ts";
 import { RepoEntry } from "./repo.ts";
 
 const Nothing = z.object({});

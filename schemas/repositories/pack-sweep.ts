@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
-import { PACK_SWEEP_BATCH, SWAP_PACKS_MAX } from "./git-limits.ts";
+import { PACK_SWEEP_BATCH, SWAP_PACKS_MAX } from "./limits.ts";
 
 export const PACK_SWEEP = "packs";
 

@@ -1,8 +1,8 @@
 /** One event of a repository: as it is reported, and as the account keeps it. */
 import { z } from "zod";
 import { EpochMs } from "../values.ts";
-import { EVENT_COMMITS_MAX, EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./git-limits.ts";
 import { NamespaceName, ObjectId, RepoId, RepoName } from "./git-names.ts";
+import { EVENT_COMMITS_MAX, EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./limits.ts";
 import { RepoTokenId, RepoTokenScope } from "./repo.ts";
 
 const Of = { repoId: RepoId, namespace: NamespaceName, repoName: RepoName, at: EpochMs };

@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { EVENTS_LISTED_MAX } from "./git-limits.ts";
 import { NamespaceName, RepoName } from "./git-names.ts";
+import { EVENTS_LISTED_MAX } from "./limits.ts";
 import { PushedCommits, RepoEvent, RepoEventType } from "./repo-event.ts";
 import { RepoEventEnvelope } from "./repo-event-envelope.ts";
 

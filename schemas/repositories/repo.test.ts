@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { COMMANDS_BYTES_MAX, LFS_BATCH_MAX, PUSH_PARTS_MAX, SWAP_PACKS_MAX } from "./git-limits.ts";
 import { ZERO_ID } from "./git-names.ts";
+import { COMMANDS_BYTES_MAX, LFS_BATCH_MAX, PUSH_PARTS_MAX, SWAP_PACKS_MAX } from "./limits.ts";
 import { commandsBytes, repo } from "./repo.ts";
 
 const A = "a".repeat(40);

@@ -2,9 +2,13 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
-import { IMPORT_DEPTH_MAX, IMPORT_URL_CHARS_MAX } from "./artifacts-limits.ts";
+import { BranchName, ObjectId, ProtectedRef, RepoId } from "./git-names.ts";
+import { HeldLfsObject, LfsObject } from "./lfs.ts";
+import { lfsLockMessages } from "./lfs-lock.ts";
 import {
   COMMANDS_BYTES_MAX,
+  IMPORT_DEPTH_MAX,
+  IMPORT_URL_CHARS_MAX,
   LFS_BATCH_MAX,
   LFS_NAMED_MAX,
   PROTECTED_REFS_MAX,
@@ -20,10 +24,7 @@ import {
   REPO_TOKEN_TTL_S_MIN,
   SWAP_PACKS_MAX,
   TREE_DEPTH_MAX,
-} from "./git-limits.ts";
-import { BranchName, ObjectId, ProtectedRef, RepoId } from "./git-names.ts";
-import { HeldLfsObject, LfsObject } from "./lfs.ts";
-import { lfsLockMessages } from "./lfs-lock.ts";
+} from "./limits.ts";
 import { RepoAddress } from "./repo-address.ts";
 
 const Nothing = z.object({});
@@ -264,8 +265,7 @@ export const repo = defineContract({
     },
     /**
      * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either
-     * changes.
-     * The packs are stored, and complete together with those of `generation`.
+     * changes. The packs are stored, and complete together with those of `generation`.
      */
     swap: {
       input: z.object({
@@ -298,10 +298,9 @@ export const repo = defineContract({
       }),
     },
     /**
-     * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them. Refuses
-     * with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything changed
-     * since
-     * `version`.
+     * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them.
+     * Refuses with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything
+     * changed since `version`.
      */
     compact: {
       input: z.object({

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect } from "chai";
 import { stop } from "esbuild";
-import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { AppFolder } from "../testing/app-folder.ts";
 import { readAppConfig } from "./app-config-file.ts";
 import { bundleApp, checkedBundle, codeOf } from "./bundle-app.ts";

@@ -8,7 +8,7 @@ import {
   type Message,
   type Plugin,
 } from "esbuild";
-import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_BUNDLE_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { type AppConfigFile, mainOf } from "./app-config-file.ts";
 import { builtInModules } from "./built-in-modules.ts";
 import { CommandFailure } from "./command.ts";

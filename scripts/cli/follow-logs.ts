@@ -2,8 +2,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { z } from "zod";
-import { APP_LOG_LINES_SHOWN_MAX, APP_LOG_WAIT_S_MAX } from "../../schemas/apps/app-limits.ts";
 import { WireAppLogLine } from "../../schemas/apps/http/apps.ts";
+import { APP_LOG_LINES_SHOWN_MAX, APP_LOG_WAIT_S_MAX } from "../../schemas/apps/limits.ts";
 import { type Platform, Refused } from "./platform.ts";
 import { Unreachable } from "./reach.ts";
 

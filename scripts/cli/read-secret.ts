@@ -1,6 +1,6 @@
 /** Reads a secret value: all of stdin, or what is typed at a terminal, which does not show it. */
 import { ReadStream } from "node:tty";
-import { APP_SECRET_BYTES_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_SECRET_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { CommandFailure } from "./command.ts";
 
 /** Enter, and Ctrl-D. */

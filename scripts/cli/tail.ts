@@ -1,5 +1,5 @@
 /** `trunkline tail`: what an app prints, as it prints it. */
-import { APP_LOG_LINES_SHOWN_MAX } from "../../schemas/apps/app-limits.ts";
+import { APP_LOG_LINES_SHOWN_MAX } from "../../schemas/apps/limits.ts";
 import { UsageError } from "../admin/usage-error.ts";
 import { APP_HELP, APP_OPTION, appNameOf } from "./app-name.ts";
 import { type Command, readParameters } from "./command.ts";

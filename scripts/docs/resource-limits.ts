@@ -32,16 +32,14 @@ import {
   APP_VARS_MAX,
   APP_VERSIONS_MAX,
   APPS_MAX,
-  SOCKET_WAITING_BYTES_MAX,
-} from "../../schemas/apps/app-limits.ts";
-import {
   EVENT_IDS_KEPT_MS,
   EVENTS_WAITING_MAX,
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
+  SOCKET_WAITING_BYTES_MAX,
   WEBHOOK_BODY_BYTES_MAX,
-} from "../../schemas/apps/webhook-limits.ts";
+} from "../../schemas/apps/limits.ts";
 import {
   ACCESS_TOKEN_MS,
   AUDIT_KEPT_MS,
@@ -61,24 +59,22 @@ import {
   COMMIT_CHANGES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
-  IMPORT_REDIRECTS_MAX,
-  IMPORT_RETRY_PAUSES_MS,
-  NAMESPACES_MAX,
-} from "../../schemas/repositories/artifacts-limits.ts";
-import {
   FILE_BYTES_MAX,
   GIT_BYTES_PER_ACCOUNT,
+  IMPORT_REDIRECTS_MAX,
+  IMPORT_RETRY_PAUSES_MS,
   LFS_LOCK_PATH_CHARS_MAX,
   LFS_LOCKS_MAX,
   LFS_OBJECTS_MAX,
   NAMESPACE_REPOS_MAX,
+  NAMESPACES_MAX,
   REF_NAME_BYTES_MAX,
   REFS_MAX,
   REPO_BYTES_MAX,
   REPO_TOKEN_TTL_S_MAX,
   REPO_TOKEN_TTL_S_MIN,
   REPO_TOKENS_MAX,
-} from "../../schemas/repositories/git-limits.ts";
+} from "../../schemas/repositories/limits.ts";
 import { bytes, count, type LimitRow, time } from "./figures.ts";
 
 export const REPOSITORIES: readonly LimitRow[] = [

@@ -66,20 +66,19 @@ import {
   WAIT_TIMEOUT_MS_MAX,
 } from "../../schemas/limits.ts";
 import {
+  BROWSER_TIME_CHECK_MS,
+  PAGES_PER_COMPUTING_PAGE,
   RENDER_CACHE_BYTES_MAX,
   RENDER_CACHE_SECONDS,
   RENDER_CACHE_SECONDS_MAX,
   RENDERER_MEMORY_BYTES_MAX,
   RENDERER_TRIES_MAX,
-} from "../../schemas/rendering/render-limits.ts";
-import {
   SCREENSHOT_BYTES_MAX,
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
   TALL_PICTURE_PIXELS_MAX,
   TALL_PICTURE_PX_MAX,
-} from "../../schemas/rendering/screenshot-limits.ts";
-import { BROWSER_TIME_CHECK_MS, PAGES_PER_COMPUTING_PAGE } from "../../schemas/turn-limits.ts";
+} from "../../schemas/rendering/limits.ts";
 import { bytes, count, type LimitRow, time } from "./figures.ts";
 
 export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [

@@ -10,7 +10,7 @@ import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
-import { CHECKPOINT_MS } from "../../schemas/journal-limits.ts";
+import { CHECKPOINT_MS } from "../../schemas/limits.ts";
 import { counterActor } from "./counter.ts";
 import { HoldingClock } from "./holding-clock.ts";
 import { ledgerActor } from "./ledger.ts";

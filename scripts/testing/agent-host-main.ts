@@ -16,7 +16,7 @@ import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
-import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/app-limits.ts";
+import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/limits.ts";
 
 const READY_POLL_MS = 5;
 

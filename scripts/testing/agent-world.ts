@@ -20,10 +20,10 @@ import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { app } from "../../schemas/apps/app.ts";
 import { AppConfig } from "../../schemas/apps/app-config.ts";
-import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/app-limits.ts";
 import { agentKey, appKey } from "../../schemas/apps/app-names.ts";
 import { appPurge } from "../../schemas/apps/app-purge.ts";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
+import { AGENT_BYTES_PER_ACCOUNT, AGENTS_PER_ACCOUNT } from "../../schemas/apps/limits.ts";
 import { type LogLine, startWorld, type World } from "./actor-world.ts";
 
 export const ACCOUNT = "a".repeat(32);

@@ -6,7 +6,7 @@ import {
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
   EVENTS_WAITING_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { EVENT_INLINE_TOTAL_BYTES_MAX } from "./agent-inbox.ts";
 import { REPLAYS_WAITING_MAX } from "./log.ts";

@@ -7,7 +7,7 @@ import {
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
   EVENTS_WAITING_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { countOf, withRun } from "../lib/event-log/number-runs.ts";

@@ -1,6 +1,6 @@
 /** What those who look at an inbox see of it, and how they have events delivered again. */
 import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";

@@ -1,11 +1,11 @@
 /** Lets go of what an inbox need not keep any longer. */
 
-import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
   EVENT_IDS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
+import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { hasNumber } from "../lib/event-log/number-runs.ts";
 import { forgetOld } from "../lib/event-log/recent-ids.ts";

@@ -5,10 +5,7 @@
 import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import {
-  DELIVERIES_TOGETHER_MAX,
-  EVENT_REQUEST_CHARS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_TOGETHER_MAX, EVENT_REQUEST_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import { withoutNumber } from "../lib/event-log/number-runs.ts";

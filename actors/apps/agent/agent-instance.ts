@@ -3,9 +3,9 @@
  * log.
  */
 import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
-import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
+import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/limits.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import type {

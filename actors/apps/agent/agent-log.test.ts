@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import { appKey } from "../../../schemas/apps/app-names.ts";
+import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { ACCOUNT, AGENT_LIMITS, keyOf } from "../../../scripts/testing/agent-world.ts";
 import { until } from "../../../scripts/testing/until.ts";

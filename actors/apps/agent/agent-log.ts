@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { SocketAction } from "../../../schemas/apps/agent-sockets.ts";
-import { AGENT_RECORD_BYTES_MAX, AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_RECORD_BYTES_MAX, AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import { agentLogSubject, fnv1a32, STREAMS } from "../../../schemas/subjects.ts";
 import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";

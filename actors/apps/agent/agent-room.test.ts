@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { agent } from "../../../schemas/apps/agent.ts";
-import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
 import { appUsage } from "../../../schemas/apps/app-usage.ts";
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import {
   ACCOUNT,
   type AgentHost,

@@ -1,7 +1,8 @@
 /** The room an agent's log has in its account: asked for ahead, so that few records wait for it. */
-import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
+
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /** An agent that grows asks each time it is larger by so much. */

@@ -1,9 +1,9 @@
 /** Agents: user code for one entity each, in one place, with a database whose log fences out who had it before. */
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
-import { AGENT_IDLE_MS } from "../../../schemas/apps/app-limits.ts";
 import { appKey, isAddress, readAgentKey } from "../../../schemas/apps/app-names.ts";
 import type { AgentLimits } from "../../../schemas/apps/app-usage.ts";
+import { AGENT_IDLE_MS } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineHosted, type HostedDefinition } from "../../runtime/kinds/define-hosted.ts";
 import { lineOf } from "../lib/app-process/process-error.ts";

@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { addressOf, mailSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import {

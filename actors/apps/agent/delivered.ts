@@ -1,6 +1,6 @@
 /** Tells an agent's inbox what became of deliveries: each try is answered, whatever became of its turn. */
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
-import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
@@ -9,8 +9,7 @@ const DELIVERY_SETTLED_MS_MAX = 1_000;
 
 /**
  * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there
- * is a
- * next one to be asked for: only where `takesNext`.
+ * is a next one to be asked for: only where `takesNext`.
  */
 export async function answerDeliveries(
   actors: Pick<ActorClient, "call" | "send">,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/limits.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import {
   DELIVERIES_GATHER_LOAD,

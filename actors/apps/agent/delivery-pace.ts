@@ -2,7 +2,7 @@
  * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events
  * meanwhile. A record costs about the same, however many events it holds.
  */
-import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/limits.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
 
 /** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { appKey } from "../../../schemas/apps/app-names.ts";
+import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
   ACCOUNT,

@@ -2,8 +2,8 @@
 import { appEntry, type EntryRequest } from "../../../schemas/apps/agent.ts";
 import { app } from "../../../schemas/apps/app.ts";
 import { type AppRequest, isSafeMethod } from "../../../schemas/apps/app-exchange.ts";
-import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { TurnResult } from "../../../schemas/apps/app-process.ts";
+import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";

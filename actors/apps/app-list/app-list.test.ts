@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { APPS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APPS_MAX } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { appListActor } from "./app-list.ts";

@@ -1,6 +1,7 @@
 /** Keeps the list of an account's apps, and bounds how many there are. */
-import { APPS_MAX } from "../../../schemas/apps/app-limits.ts";
+
 import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
+import { APPS_MAX } from "../../../schemas/apps/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

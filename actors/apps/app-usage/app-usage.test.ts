@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { AGENT_ROOM_BYTES } from "../../../schemas/apps/app-limits.ts";
 import { agentKey } from "../../../schemas/apps/app-names.ts";
 import { type appUsage, isToBeTold } from "../../../schemas/apps/app-usage.ts";
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type AppConfig, AppConfig as Config } from "../../../schemas/apps/app-config.ts";
-import { EVENT_INLINE_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { EVENT_INLINE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { appActor } from "./app.ts";

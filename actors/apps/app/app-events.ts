@@ -1,9 +1,8 @@
 /** Which events of the account's repositories an app hears of, and which of its agents each goes to. */
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, EventRule } from "../../../schemas/apps/app-config.ts";
-import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { agentKey, readAppKey } from "../../../schemas/apps/app-names.ts";
-import { EVENT_INLINE_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { AGENT_NAME_CHARS_MAX, EVENT_INLINE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type AppConfig, AppConfig as Config } from "../../../schemas/apps/app-config.ts";
-import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { APP_PURGE_RETRY_MS, appActor } from "./app.ts";

@@ -1,10 +1,10 @@
 /** Keeps an app's versions, says which of them serves, and keeps its secrets sealed. */
 import { type AppVersion, app as contract } from "../../../schemas/apps/app.ts";
-import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { appList } from "../../../schemas/apps/app-list.ts";
 import { readAppKey } from "../../../schemas/apps/app-names.ts";
 import { APP_PORTS, appPorts } from "../../../schemas/apps/app-ports.ts";
 import { appPurge } from "../../../schemas/apps/app-purge.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/limits.ts";
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

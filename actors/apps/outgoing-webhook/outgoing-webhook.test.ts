@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import type { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
@@ -8,7 +7,8 @@ import {
   OUTGOING_SECRETS_MAX,
   OUTGOING_WAITING_MAX,
   SEALED_CHARS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
+import type { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorInHand } from "../../../scripts/testing/actor-in-hand.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";

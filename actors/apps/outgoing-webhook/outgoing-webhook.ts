@@ -1,11 +1,6 @@
 /** Keeps an agent's outgoing webhooks until they have arrived or all their tries have failed, and a while longer. */
 import { createHash } from "node:crypto";
 import {
-  type OutgoingWebhook,
-  outgoingWebhook,
-  webhookPost,
-} from "../../../schemas/apps/outgoing-webhook.ts";
-import {
   DELIVERIES_SCANNED_MAX,
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
@@ -14,7 +9,12 @@ import {
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
   OUTGOING_WAITING_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
+import {
+  type OutgoingWebhook,
+  outgoingWebhook,
+  webhookPost,
+} from "../../../schemas/apps/outgoing-webhook.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

@@ -1,14 +1,11 @@
 /** When a webhook is tried, and what its outcome means. */
 
+import { OUTGOING_AGE_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX } from "../../../schemas/apps/limits.ts";
 import {
   type OutgoingTry,
   type outgoingWebhook,
   webhookPost,
 } from "../../../schemas/apps/outgoing-webhook.ts";
-import {
-  OUTGOING_AGE_MS_MAX,
-  OUTGOING_RETRY_AFTER_MS_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import type { OutgoingDraft } from "./outgoing-draft.ts";

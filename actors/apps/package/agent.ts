@@ -1,6 +1,6 @@
 /** The base class of agents: code for one entity, with a state, a database, sockets, timers and a queue of its own. */
 import { randomUUID } from "node:crypto";
-import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/limits.ts";
 import { type AgentContext, runtimeOf } from "./agent-context.ts";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import { type CallableMetadata, callableMetadata } from "./callable.ts";
@@ -289,8 +289,7 @@ export class Agent<Env = unknown, State = unknown> {
 
   /**
    * A webhook from here: signed where there is a secret, tried again for days. Of several secrets each signs, up to
-   * three, so
-   * that receivers may go over from one to the next. Resolves with its id when it is stored.
+   * three, so that receivers may go over from one to the next. Resolves with its id when it is stored.
    */
   async webhook(
     url: string | URL,

@@ -2,7 +2,7 @@
  * How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent
  * is.
  */
-import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import type { Agent } from "./agent.ts";
 import { running } from "./current-agent.ts";
 import { AgentRefusal } from "./refusal.ts";

@@ -1,6 +1,6 @@
 /** Identifies the owner of a token of the platform, and compares texts in constant time. */
 import { createHash, timingSafeEqual as isSame } from "node:crypto";
-import { APP_TOKEN_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_TOKEN_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 
 export interface TokenIdentity {
   /** `api`: a token of an account; `oauth`: an access token that a client was given by a person. */
@@ -53,8 +53,7 @@ function bearerOf(request: Request | null | undefined): string | undefined {
 
 /**
  * Whether both are the same, as text in UTF-8 or as bytes: for signatures and other secrets, of any length. What
- * differs
- * takes as long as what does not, so nobody learns how much of a guess was right.
+ * differs takes as long as what does not, so nobody learns how much of a guess was right.
  */
 export function timingSafeEqual(
   one: string | ArrayBuffer | ArrayBufferView,

@@ -42,8 +42,7 @@ export interface ScheduleOptions {
   retry?: RetryOptions;
   /**
    * A schedule of the same callback and payload is returned and not made again, whatever its delay or date. Without a
-   * word
-   * it is so with cron and intervals, where the expression or the interval is the same too.
+   * word it is so with cron and intervals, where the expression or the interval is the same too.
    */
   idempotent?: boolean;
 }

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { APP_STREAMS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_STREAMS_MAX } from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { MemoryHost, RefusedTurn, wireRequest } from "../package/testing/memory-host.ts";
 

@@ -1,11 +1,10 @@
 /**
  * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an
- * app makes
- * it no faster than somebody reads.
+ * app makes it no faster than somebody reads.
  */
 
-import { APP_STREAM_PART_BYTES_MAX, APP_STREAMS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { StreamPart } from "../../../schemas/apps/app-process.ts";
+import { APP_STREAM_PART_BYTES_MAX, APP_STREAMS_MAX } from "../../../schemas/apps/limits.ts";
 import { capturedContext } from "../package/current-agent.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import { setImmediate } from "./native-timers.ts";

@@ -1,7 +1,7 @@
 /** How an app's process is started, so that it can read its code and write its databases, and reach nothing else. */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { APP_HEAP_MB_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_HEAP_MB_MAX } from "../../../schemas/apps/limits.ts";
 
 /**
  * Old objects are not looked through below this: with V8's few MB a busy app did so every 200 events, a tenth of its

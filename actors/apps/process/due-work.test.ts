@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 

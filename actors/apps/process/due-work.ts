@@ -1,7 +1,6 @@
 /**
  * Does what is due in an agent: at once or by a timer while the agent is in memory, and by its alarm, which the host
- * keeps,
- * when it is not.
+ * keeps, when it is not.
  */
 import type { AgentCore } from "./agent-core.ts";
 import { clearTimeout, setImmediate, setTimeout } from "./native-timers.ts";

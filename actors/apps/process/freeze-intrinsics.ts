@@ -1,7 +1,6 @@
 /**
  * Makes the built-in functions that are handed the platform's own objects what they are for good: with one that an
- * app's code has put in their place it
- * would hold its agents' runtime, and by that the link to the host.
+ * app's code has put in their place it would hold its agents' runtime, and by that the link to the host.
  */
 
 /**

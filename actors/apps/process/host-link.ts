@@ -1,15 +1,15 @@
 /** The process's side of the channel to its host: says things, and asks for operations. */
 import { inspect } from "node:util";
-import {
-  APP_LOG_LINE_CHARS_MAX,
-  APP_LOG_LINES_A_SECOND_MAX,
-} from "../../../schemas/apps/app-limits.ts";
 import type {
   FromProcess,
   Operation,
   OperationResult,
   ProcessError,
 } from "../../../schemas/apps/app-process.ts";
+import {
+  APP_LOG_LINE_CHARS_MAX,
+  APP_LOG_LINES_A_SECOND_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { running } from "../package/current-agent.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import { toError } from "./process-errors.ts";

@@ -1,8 +1,7 @@
 /**
  * Delivers events to one agent, each alone: the next begins when the code that the last one resumed waits for
- * something other than
- * storage. So nothing comes between a read of the storage and the write that follows it, as in the public model of
- * such agents.
+ * something other than storage. So nothing comes between a read of the storage and the write that follows it, as in
+ * the public model of such agents.
  */
 import type { Block } from "../package/agent-runtime.ts";
 import { type Running, runAs, running } from "../package/current-agent.ts";
@@ -32,8 +31,8 @@ export class InputGate {
 
   /**
    * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that
-   * run none
-   * of the agent's code, such as our own timer. The next record then holds all that the event writes before it waits.
+   * run none of the agent's code, such as our own timer. The next record then holds all that the event writes before
+   * it waits.
    */
   start<T>(event: () => T | Promise<T>): Promise<T> {
     if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);

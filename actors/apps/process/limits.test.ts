@@ -3,7 +3,7 @@ import {
   AGENT_CONNECTIONS_MAX,
   CONNECTION_TAG_CHARS_MAX,
   CONNECTION_TAGS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+} from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { AGENT_STORAGE_KEY_CHARS_MAX } from "../package/agent-context.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";

@@ -1,8 +1,8 @@
 /** One agent in memory: its database, its code, and all that is under way in it. */
 
-import { AGENT_TURNS_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import type { FromProcess, StartProcess } from "../../../schemas/apps/app-process.ts";
+import { AGENT_TURNS_MAX } from "../../../schemas/apps/limits.ts";
 import { type AgentContext, agentContext } from "../package/agent-context.ts";
 import type { Block } from "../package/agent-runtime.ts";
 import type { AgentConnection } from "../package/connection.ts";

@@ -3,8 +3,8 @@
  * message carries the number of the record that it waits for.
  */
 
-import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { FromProcess, ProcessAction } from "../../../schemas/apps/app-process.ts";
+import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 import { setImmediate } from "./native-timers.ts";
 import { emptyRecord } from "./page-log.ts";
@@ -90,8 +90,7 @@ export class OutputGate {
 
   /**
    * When the code that runs has said what it had to say. Not at once: a turn whose awaits wait for nothing outside is
-   * whole
-   * by then, with its reply, so no record has half of it.
+   * whole by then, with its reply, so no record has half of it.
    */
   flushSoon(): void {
     if (this.#isArmed || this.#isClosed) return;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { expect } from "chai";
-import { APP_WAL_FILES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 import { APP_AGENT_FILES } from "../lib/app-process/open-files-limit.ts";
 import { emptyRecord, PageLog, restoreImage } from "./page-log.ts";
 

@@ -1,12 +1,12 @@
 /**
  * An agent's database as a log of changed pages: what SQLite committed to its write-ahead file since the last look,
- * XORed
- * with the pages before, compressed. A new owner applies the records to an image and has the same file, byte for byte.
+ * XORed with the pages before, compressed. A new owner applies the records to an image and has the same file, byte
+ * for byte.
  */
 import { fstatSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { constants as zlib, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { AGENT_DATABASE_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_DATABASE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { closeWalFile, walFile } from "./wal-files.ts";
 import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 

@@ -1,6 +1,7 @@
 /** Errors: from the shape that crosses to the host to those that code throws, and back. */
-import { APP_ERROR_NAME_CHARS_MAX, APP_STACK_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
+
 import type { ProcessError } from "../../../schemas/apps/app-process.ts";
+import { APP_ERROR_NAME_CHARS_MAX, APP_STACK_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import { forPeople } from "./stack-texts.ts";
 

@@ -4,8 +4,8 @@
  */
 import { deserialize, serialize } from "node:v8";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { APP_ANSWER_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import type { ProcessError, TurnResult } from "../../../schemas/apps/app-process.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 

@@ -1,14 +1,15 @@
 /** The connections of one agent: kept in its database, spoken to by actions, heard by frames. */
-import {
-  AGENT_CONNECTIONS_MAX,
-  CONNECTION_TAG_CHARS_MAX,
-  CONNECTION_TAGS_MAX,
-} from "../../../schemas/apps/app-limits.ts";
+
 import type {
   ProcessAction,
   ProcessConnection,
   ProcessRequest,
 } from "../../../schemas/apps/app-process.ts";
+import {
+  AGENT_CONNECTIONS_MAX,
+  CONNECTION_TAG_CHARS_MAX,
+  CONNECTION_TAGS_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { kebabOf } from "../../../schemas/kebab.ts";
 import { callableMetadata, StreamingResponse } from "../package/callable.ts";
 import { AgentConnection, type KeptConnection, toFrame } from "../package/connection.ts";

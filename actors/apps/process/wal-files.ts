@@ -1,6 +1,6 @@
 /** Write-ahead files that this process has open to read them: few of many agents, so that each costs no descriptor. */
 import { closeSync, openSync } from "node:fs";
-import { APP_WAL_FILES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 
 /** By the path of the file; the one that was used last is the last. */
 const open = new Map<string, number>();

@@ -1,9 +1,7 @@
 /**
  * Bytes that are mostly zeros, as those between the zeros: a record of a small turn takes 10 µs so, and 74 with a
- * compressor,
- * nearly all of them to set that up. In words of four bytes: first how many bytes there are, then runs of zero words
- * and of
- * words as they are, each with the numbers of both before it.
+ * compressor, nearly all of them to set that up. In words of four bytes: first how many bytes there are, then runs of
+ * zero words and of words as they are, each with the numbers of both before it.
  */
 
 const WORD_BYTES = 4;

@@ -11,8 +11,7 @@ import type { OpenGrant } from "./oauth-grant-state.ts";
 export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
 /**
  * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those
- * that
- * are served again. The oldest that nobody used goes.
+ * that are served again. The oldest that nobody used goes.
  */
 export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
 /** Bytes of the records beside tokens of one kind: with those of the other they fit into STATE_BYTES_MAX. */

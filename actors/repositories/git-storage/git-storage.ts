@@ -3,12 +3,12 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { GIT_PROCESS_MS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   accountFull,
   type GitStored,
   gitStorage,
 } from "../../../schemas/repositories/git-storage.ts";
+import { GIT_PROCESS_MS_MAX } from "../../../schemas/repositories/limits.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 

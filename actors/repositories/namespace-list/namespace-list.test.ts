@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { NAMESPACES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { NAMESPACES_MAX } from "../../../schemas/repositories/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { NAMESPACE_ANNOUNCED_MS, namespaceListActor } from "./namespace-list.ts";

@@ -1,8 +1,8 @@
 /** Keeps the list of an account's namespaces, and bounds how many there are. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import { NAMESPACES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
+import { NAMESPACES_MAX } from "../../../schemas/repositories/limits.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/limits.ts";
 import type { RepoListing } from "../../../schemas/repositories/namespace.ts";
 import { processorTime } from "../../../scripts/testing/processor-time.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";

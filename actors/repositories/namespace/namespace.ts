@@ -1,8 +1,8 @@
 /** Keeps a namespace: which repository has which name, and what a listing shows of each. */
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
+import { NAMESPACE_REPOS_MAX } from "../../../schemas/repositories/limits.ts";
 import { namespace } from "../../../schemas/repositories/namespace.ts";
 import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";

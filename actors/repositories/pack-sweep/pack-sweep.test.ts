@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
+import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";

@@ -4,8 +4,8 @@
 import { z } from "zod";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

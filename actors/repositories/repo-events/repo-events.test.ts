@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { EVENTS_LISTED_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { EVENTS_LISTED_MAX } from "../../../schemas/repositories/limits.ts";
 import type { PushedCommits, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import type { RepoEventFilter, repoEvents } from "../../../schemas/repositories/repo-events.ts";

@@ -1,6 +1,6 @@
 /** Gives a repository what it has from its beginning, as a fork has. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import type { Pack } from "../../../schemas/repositories/repo.ts";
 import { RefTable } from "./ref-table.ts";
 import type { LiveRepo, RepoRow } from "./repo-state.ts";

@@ -1,11 +1,12 @@
 /** Decides what becomes of each command of a push, on the refs as they are. */
+
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   REF_NAMES_BYTES_MAX,
   REFS_MAX,
   REPO_BYTES_MAX,
   TREE_DEPTH_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import {
   commandFault,
   type RefCommand,

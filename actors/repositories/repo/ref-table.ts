@@ -2,8 +2,8 @@
  * The refs of a repository over their rows: what one is, what stands in its way, and what a push would make of them.
  */
 import { hash } from "node:crypto";
-import { REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { REF_ROWS } from "../../../schemas/repositories/limits.ts";
 import { type RepoRow, type RepoRows, refsRow } from "./repo-state.ts";
 
 type Refs = Readonly<Record<string, string>>;

@@ -1,11 +1,11 @@
 import { expect } from "chai";
+import { HeldLfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
 import {
   LFS_NAMED_MAX,
   LFS_OBJECT_BYTES_MAX,
   LFS_OBJECTS_MAX,
   REPO_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { HeldLfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { repoActor } from "./repo.ts";

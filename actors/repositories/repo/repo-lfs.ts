@@ -1,12 +1,12 @@
 /** The large files of a repository: which it has, and which it takes. */
 import { ActorError } from "../../../schemas/errors.ts";
+import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
+import { type HeldLfsObject, type LfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
 import {
   LFS_NAMED_MAX,
   LFS_OBJECTS_MAX,
   REPO_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
-import { type HeldLfsObject, type LfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { type LiveRepo, type RepoRow, type RepoRows, rowsOf } from "./repo-state.ts";
 import { checkHeld } from "./repo-upkeep.ts";
 

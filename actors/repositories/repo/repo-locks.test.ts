@@ -1,10 +1,10 @@
 import { expect } from "chai";
+import { lfsLockMessages } from "../../../schemas/repositories/lfs-lock.ts";
 import {
   LFS_LOCK_NAME_CHARS_MAX,
   LFS_LOCK_PATH_CHARS_MAX,
   LFS_LOCKS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { lfsLockMessages } from "../../../schemas/repositories/lfs-lock.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { repoActor } from "./repo.ts";

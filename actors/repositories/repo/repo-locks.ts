@@ -1,7 +1,7 @@
 /** The locks of a repository's large files. Clients respect them; pushes are not held against them. */
 import { ActorError } from "../../../schemas/errors.ts";
-import { LFS_LOCKS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import type { LfsLock, LfsLockOwner } from "../../../schemas/repositories/lfs-lock.ts";
+import { LFS_LOCKS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type LiveRepo, lockRow, type RepoRow, type RepoRows, rowsOf } from "./repo-state.ts";
 
 interface Change {

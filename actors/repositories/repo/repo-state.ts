@@ -1,8 +1,8 @@
 /** What is kept of a repository: a small value, and rows for refs, packs, tokens and the parts of large pushes. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
-import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { LfsLock } from "../../../schemas/repositories/lfs-lock.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { Pack, RefTable, RepoEntry, RepoToken } from "../../../schemas/repositories/repo.ts";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";
 

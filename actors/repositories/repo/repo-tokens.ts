@@ -1,7 +1,7 @@
 /** The tokens of a repository: made, listed, taken back, and held against what a caller shows. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { REPO_TOKENS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { REPO_TOKENS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type RepoToken,
   type RepoTokenScope,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { packRow } from "../../../schemas/repositories/repo.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { REPO_PACKS_MAX } from "./judge-push.ts";

@@ -6,8 +6,8 @@ import {
   type Input,
 } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
@@ -37,8 +37,7 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
 
 /**
  * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own
- * commit says;
- * only where there is no pack there is none to make.
+ * commit says; only where there is no pack there is none to make.
  */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;

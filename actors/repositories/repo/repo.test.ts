@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { expect } from "chai";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   EVENT_OTHERS_MAX,
   EVENT_REFS_MAX,
@@ -15,8 +16,7 @@ import {
   STAGED_MS,
   STAGED_PUSHES_MAX,
   TREE_DEPTH_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { type Pack, packBlob, repoTokenId } from "../../../schemas/repositories/repo.ts";
 import type { RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";

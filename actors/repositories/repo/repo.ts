@@ -2,14 +2,14 @@
 
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import {
   CLEAR_PAUSE_MS,
   CLEARED_ROWS,
   REPO_REMOVED_MS,
   STAGED_MS,
   STAGED_PUSHES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { namespace, RepoListing } from "../../../schemas/repositories/namespace.ts";
 import { packRow, type RepoEntry, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";

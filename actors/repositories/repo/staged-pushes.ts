@@ -1,6 +1,6 @@
 /** The parts of a push that is too large for one message, until the push is decided. */
 import { ActorError } from "../../../schemas/errors.ts";
-import { PUSH_PARTS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_PARTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type LiveRepo, partRow, type RepoRow, type RepoRows } from "./repo-state.ts";
 
 export type WrittenRows = Record<string, RepoRow | null>;

@@ -1,7 +1,7 @@
 /** What a repository tells those who follow its account. */
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
-import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "../../../schemas/repositories/limits.ts";
 import type { RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { RefTable } from "./ref-table.ts";

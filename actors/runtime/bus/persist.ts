@@ -1,9 +1,8 @@
 /** Repeats a request to the bus for a while until it is answered. Only for requests that may be done twice. */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
-import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { OutcomeUnknown } from "./atomic-batch.ts";
 import { BusLost } from "./bus.ts";

@@ -1,7 +1,6 @@
 /** Calls actors, sends them mail and runs tasks, from any process on the bus. */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
-import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import type {
   Calls,
   Contract,
@@ -16,6 +15,7 @@ import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS,
   CALL_DEADLINE_MS_MAX,
+  CALL_RETRY_MS_MAX,
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../../schemas/limits.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { CALL_BATCH_MAX } from "../../../schemas/limits.ts";
 import { addressOf, callSubject, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";

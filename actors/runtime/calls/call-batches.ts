@@ -2,7 +2,7 @@
  * Joins the calls of a client to one actor that leave in the same turn of the loop, and answers of the same turn, as
  * JSON-RPC 2.0's batches do. A message costs the bus far more than its bytes.
  */
-import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
+import { CALL_BATCH_MAX } from "../../../schemas/limits.ts";
 import { callSubject, shardOf } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 

@@ -1,8 +1,7 @@
 /** The form of a call and its answer on the bus. Any NATS tool can make a call: `{"message":"get","input":{}}`. */
 import { z } from "zod";
-import { CALL_BATCH_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
+import { CALL_BATCH_MAX, CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
 import { traceOf } from "../lib/trace.ts";

@@ -4,8 +4,10 @@ import {
   JOURNAL_ACTOR_MESSAGES_MAX,
   JOURNAL_COMMIT_BYTES_MAX,
   REMINDER_SOON_MS,
-} from "../../../schemas/journal-limits.ts";
-import { ROW_BYTES_MAX, SHARDS, TRANSITION_ROWS_MAX } from "../../../schemas/limits.ts";
+  ROW_BYTES_MAX,
+  SHARDS,
+  TRANSITION_ROWS_MAX,
+} from "../../../schemas/limits.ts";
 import { addressOf, shardOf, stateSubjects } from "../../../schemas/subjects.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";

@@ -2,7 +2,7 @@
  * Writes the commits in a host's journal to the keys of their actors: a while after each commit, or when a caller waits
  * for it.
  */
-import { CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
+import { CHECKPOINT_MS } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";

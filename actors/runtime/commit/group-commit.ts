@@ -5,11 +5,12 @@
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
+  BATCH_BYTES_MAX,
+  BATCH_MESSAGES_MAX,
   JOURNAL_ACTOR_MESSAGES_MAX,
   JOURNAL_COMMIT_BYTES_MAX,
   REMINDER_SOON_MS,
-} from "../../../schemas/journal-limits.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
+} from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Activation } from "../activation/activation.ts";
 import { type Change, directOf, isRetracted } from "../activation/change.ts";

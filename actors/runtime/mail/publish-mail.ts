@@ -1,8 +1,7 @@
 /** Publishes the mail of clients and workers, which have no outbox. */
 
-import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { mailSubject, shardOf } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";

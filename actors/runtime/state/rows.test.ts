@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { CHECKPOINT_MS } from "../../../schemas/journal-limits.ts";
 import {
+  CHECKPOINT_MS,
   ROW_BYTES_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { zstdCompressSync } from "node:zlib";
 import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { BLOB_CHUNK_BYTES } from "../../../schemas/blob-limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { systemClock } from "../lib/clock.ts";

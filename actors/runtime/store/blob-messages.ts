@@ -1,8 +1,7 @@
 /** The messages of a blob in its stream: its head and its pieces. */
 import type { StoredMsg } from "@nats-io/jetstream";
 import { z } from "zod";
-import { BLOB_CHUNK_BYTES } from "../../../schemas/blob-limits.ts";
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BLOB_CHUNK_BYTES } from "../../../schemas/limits.ts";
 import { blobSubjects } from "../../../schemas/subjects.ts";
 import type { Write } from "../bus/atomic-batch.ts";
 import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";

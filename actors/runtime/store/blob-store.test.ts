@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { ActorError } from "../../../schemas/errors.ts";
 import {
   BLOB_CHUNK_BYTES,
   BLOB_CHUNKS_IN_FLIGHT,
   BLOB_NAME_CHARS_MAX,
-} from "../../../schemas/blob-limits.ts";
-import { ActorError } from "../../../schemas/errors.ts";
+} from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { patternAt } from "../../../scripts/testing/echo-worker.ts";

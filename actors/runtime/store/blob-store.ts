@@ -3,9 +3,12 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
-import { BLOB_CHUNK_BYTES, BLOB_CHUNKS_IN_FLIGHT } from "../../../schemas/blob-limits.ts";
-import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import {
+  BLOB_CHUNK_BYTES,
+  BLOB_CHUNKS_IN_FLIGHT,
+  CALL_RETRY_MS_MAX,
+} from "../../../schemas/limits.ts";
 import {
   type BLOB_STREAMS,
   type BlobSubjects,

@@ -3,8 +3,7 @@
  * before, whose next message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { CALL_RETRY_MS_MAX } from "../../../schemas/call-limits.ts";
-import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { SharedWrites } from "./shared-writes.ts";

@@ -1,6 +1,5 @@
 /** Runs workers: pulls one task for each free slot of a lane, and reports the end of every task to its caller. */
 import type { Logger } from "pino";
-import { TELL_MS_MAX } from "../../../schemas/call-limits.ts";
 import type { Contract, Envelope, TaskSchema } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -10,6 +9,7 @@ import {
   TASK_RETRY_MS,
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
+  TELL_MS_MAX,
 } from "../../../schemas/limits.ts";
 import { taskConsumer } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";

@@ -79,10 +79,8 @@ async function userWith(
 
 /**
  * Registers a user, with an account of their own unless they were invited. Does the same work for an address that
- * already
- * has a user, and changes nothing there: neither the answer nor its time tells the two apart. The account itself is
- * opened
- * by the first page that lists it (`ownAccounts`).
+ * already has a user, and changes nothing there: neither the answer nor its time tells the two apart. The account
+ * itself is opened by the first page that lists it (`ownAccounts`).
  */
 export async function signUp(
   actors: ActorClient,

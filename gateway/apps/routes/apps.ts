@@ -7,7 +7,6 @@ import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { StoredLine, StoredLines } from "../../../actors/runtime/store/stored-lines.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { type AppOverview, type AppVersion, app } from "../../../schemas/apps/app.ts";
-import { APP_BUNDLE_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
 import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
 import { AppLogLine } from "../../../schemas/apps/app-log.ts";
 import { appKey, readAgentKey } from "../../../schemas/apps/app-names.ts";
@@ -27,6 +26,7 @@ import {
   WireAppLogLine,
   WireAppSecret,
 } from "../../../schemas/apps/http/apps.ts";
+import { APP_BUNDLE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";

@@ -10,7 +10,7 @@ import {
   type SocketClose,
 } from "../../../schemas/apps/agent.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/app-limits.ts";
+import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SocketReader } from "./socket-reader.ts";
 

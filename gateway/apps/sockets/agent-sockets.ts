@@ -15,8 +15,8 @@ import {
   socketsSubject,
 } from "../../../schemas/apps/agent-sockets.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/app-limits.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import type { AskedOfApp } from "../../http/locals.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { WebSocket } from "ws";
-import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { frameBytes } from "./frame-bytes.ts";
 import { SocketReader } from "./socket-reader.ts";

@@ -1,7 +1,7 @@
 /** One WebSocket's way out: what its reader cannot take yet waits, bounded, and of states only the latest. */
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/app-limits.ts";
+import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 
 export interface OutgoingFrame {
   /** As `frameBytes` makes them. */
@@ -21,8 +21,7 @@ export class SocketReader {
 
   /**
    * `stream` is what the socket writes to. Frames go there as they are: between those of the socket, which writes
-   * each of
-   * its own whole and at once, since it compresses nothing.
+   * each of its own whole and at once, since it compresses nothing.
    */
   constructor(socket: WebSocket, stream: Duplex) {
     this.#socket = socket;

@@ -8,7 +8,7 @@ import {
   EVENT_INLINE_BYTES_MAX,
   EVENTS_WAITING_MAX,
   WEBHOOK_BODY_BYTES_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+} from "../../../schemas/apps/limits.ts";
 import { APP_USAGE_KEPT_MS } from "../account-room.ts";
 import { HOOK_ACCOUNT, webhookServer } from "./testing/webhook-server.ts";
 

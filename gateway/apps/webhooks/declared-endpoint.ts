@@ -2,10 +2,9 @@
  * Answers requests to the endpoints that an app's configuration declares: verified, stored, 202, delivered in order.
  *
  * For the router of apps, before it asks the app's own code: `endpointOf(config, path)` says whether a path is
- * declared, and
- * `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the body itself, and
- * throws
- * nothing but what is a fault of ours. `asked.request.url` and `headers` become what `onRequest` sees.
+ * declared, and `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the
+ * body itself, and throws nothing but what is a fault of ours. `asked.request.url` and `headers` become what
+ * `onRequest` sees.
  */
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -16,10 +15,7 @@ import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { agentKey, isAddress } from "../../../schemas/apps/app-names.ts";
-import {
-  EVENT_INLINE_BYTES_MAX,
-  WEBHOOK_BODY_BYTES_MAX,
-} from "../../../schemas/apps/webhook-limits.ts";
+import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { failure, success } from "../../http/envelope.ts";
 import type { AccountRoom } from "../account-room.ts";

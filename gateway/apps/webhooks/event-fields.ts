@@ -4,8 +4,11 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { FieldSource, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
-import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/app-limits.ts";
-import { EVENT_ID_CHARS_MAX, EVENT_TYPE_CHARS_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import {
+  AGENT_NAME_CHARS_MAX,
+  EVENT_ID_CHARS_MAX,
+  EVENT_TYPE_CHARS_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { standardPrefix } from "./signature-schemes.ts";
 import { type SignedEvent, textAt, valueAt } from "./signed-event.ts";
 

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { readAgentKey } from "../../../schemas/apps/app-names.ts";
-import { WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/webhook-limits.ts";
+import { WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
 import { type WebhookServer, webhookServer } from "./testing/webhook-server.ts";
 

@@ -68,8 +68,7 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
 
 /**
  * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at
- * the
- * token's grant, because all users of a public client share its id.
+ * the token's grant, because all users of a public client share its id.
  */
 function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
   const { client_secret, refresh_token, code, token } = oidc.body ?? {};

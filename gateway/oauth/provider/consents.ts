@@ -18,8 +18,7 @@ export class Consents {
 
   /**
    * Returns a new grant from the stored consent. oidc-provider asks the person if the consent does not cover the
-   * request.
-   * The grant is stored later, together with its code.
+   * request. The grant is stored later, together with its code.
    */
   async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { client, account: person, params, provider } = context.oidc;

@@ -1,7 +1,6 @@
 /**
  * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate
- * steps. This
- * store collects these steps and sends one message to the grant, so that they succeed or fail together.
+ * steps. This store collects these steps and sends one message to the grant, so that they succeed or fail together.
  */
 import assert from "node:assert/strict";
 import type { Adapter, AdapterPayload } from "oidc-provider";

@@ -20,8 +20,7 @@ export class CacheFiles {
 
   /**
    * Nothing here waits for the disk, so after a power cut files may be there with nothing in them: what was made
-   * before this
-   * machine was started is not believed.
+   * before this machine was started is not believed.
    */
   async discardOfEarlierBoot(): Promise<void> {
     // Where the system does not say, nobody can tell.

@@ -4,7 +4,7 @@
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/limits.ts";
 import { type CacheFiles, entriesOf, isCode, removeAll, statOf } from "./cache-files.ts";
 
 /** The part of a smaller disk that the cache leaves free. */

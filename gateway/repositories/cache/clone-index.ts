@@ -1,7 +1,7 @@
 /** Lets git know what a clone needs without walking through the history: bitmaps over the packs that are on disk. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { GIT_CACHE_GRACE_MS, GIT_NAMES_KEPT } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_CACHE_GRACE_MS, GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ProcessSlots } from "../process/process-slots.ts";

@@ -1,6 +1,6 @@
 /** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { REF_ROWS } from "../../../schemas/repositories/git-limits.ts";
+import { REF_ROWS } from "../../../schemas/repositories/limits.ts";
 import {
   type Pack,
   type RepoAddress,

@@ -6,7 +6,7 @@ import {
   GIT_CACHE_BYTES_MAX,
   GIT_CACHE_GRACE_MS,
   GIT_NAMES_KEPT,
-} from "../../../schemas/repositories/git-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import type { Pack } from "../../../schemas/repositories/repo.ts";
 import type { PackFiles, PackStore } from "../packs/pack-store.ts";
 import {
@@ -127,8 +127,7 @@ export class RepoCache {
 
   /**
    * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the
-   * cache
-   * since: what a process then does not find in the view says nothing of the repository.
+   * cache since: what a process then does not find in the view says nothing of the repository.
    */
   async isIntact({ cwd, madeId }: RepoView, manifest: Manifest): Promise<boolean> {
     return (await wholeView(cwd)) === madeId && (await hasPacks(cwd, manifest));

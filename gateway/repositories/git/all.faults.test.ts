@@ -18,8 +18,7 @@ import { compactPacks } from "../upkeep/compact-packs.ts";
 
 /**
  * The grace is above the hold and the time for which a push may wait to be decided, as it is outside of tests: while
- * a host
- * that was killed is replaced nobody can name what is held for it.
+ * a host that was killed is replaced nobody can name what is held for it.
  */
 const TIMES = { heldMs: 5_000, graceMs: 20_000, everyMs: 250 };
 const FAULTS_MS = 35_000;

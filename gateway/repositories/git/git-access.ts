@@ -2,8 +2,8 @@
 import type { Request } from "express";
 import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
-import { LFS_LOCK_NAME_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { NamespaceName, RepoName } from "../../../schemas/repositories/git-names.ts";
+import { LFS_LOCK_NAME_CHARS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo, repoTokenId } from "../../../schemas/repositories/repo.ts";
 import { Id } from "../../../schemas/values.ts";
 import { readToken } from "../../account/api-token-text.ts";

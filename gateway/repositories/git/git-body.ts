@@ -49,8 +49,7 @@ export function gitBody(
 
 /**
  * A client that is still sending reads no answer, and one whose connection is closed meanwhile may never see it (RFC
- * 9112
- * section 9.6): so the rest of what was refused is taken, for as long as that is little, and comes.
+ * 9112 section 9.6): so the rest of what was refused is taken, for as long as that is little, and comes.
  */
 function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {
   if (request.complete || request.destroyed) return;

@@ -5,12 +5,12 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { deflateSync } from "node:zlib";
 import { expect } from "chai";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   GIT_CACHE_BYTES_MAX,
   GIT_CACHE_GRACE_MS,
   GIT_PROCESS_KIB_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { GIT_CACHE_FREE_SHARE, sweepCache } from "../cache/cache-sweep.ts";
 import {

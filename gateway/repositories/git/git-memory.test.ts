@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { GIT_NAMES_KEPT, GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_NAMES_KEPT, GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/limits.ts";
 import { ManifestReader } from "../cache/manifest-reader.ts";
 import { runGit } from "../process/git-process.ts";
 import { RepoFinder } from "../repo-finder.ts";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Router } from "express";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { GIT_CACHE_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
+import { GIT_CACHE_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import type { Tokens } from "../../account/found-token.ts";
 import type { AnswerPaceLimits } from "../../http/answer-pace.ts";
 import { AnswerCache } from "../cache/answer-cache.ts";

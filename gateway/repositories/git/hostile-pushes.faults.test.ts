@@ -3,8 +3,8 @@ import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
-import { PUSH_OPTIONS_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { PUSH_OPTIONS_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
   type Checkout,

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { REFS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { REFS_MAX } from "../../../schemas/repositories/limits.ts";
 import { processorTime } from "../../../scripts/testing/processor-time.ts";
 import { runGit } from "../process/git-process.ts";
 import { type Checkout, GitWorld } from "../testing/git-world.ts";

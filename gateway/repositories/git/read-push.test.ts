@@ -1,12 +1,12 @@
 import { expect } from "chai";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   PUSH_HEAD_BYTES_MAX,
   PUSH_OPTION_CHARS_MAX,
   PUSH_OPTIONS_BYTES_MAX,
   PUSH_OPTIONS_MAX,
   REFS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { FLUSH, PktReader, pktLine } from "./pkt-line.ts";

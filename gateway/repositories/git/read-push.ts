@@ -1,13 +1,13 @@
 /** Reads what a push asks for: the lines before its pack (gitprotocol-pack(5), "Reference Update Request"). */
 import { ActorError } from "../../../schemas/errors.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   PUSH_HEAD_BYTES_MAX,
   PUSH_OPTION_CHARS_MAX,
   PUSH_OPTIONS_BYTES_MAX,
   PUSH_OPTIONS_MAX,
   REFS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+} from "../../../schemas/repositories/limits.ts";
 import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { PktLineError, type PktReader } from "./pkt-line.ts";

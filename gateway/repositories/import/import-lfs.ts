@@ -2,10 +2,13 @@
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { IMPORT_RETRY_PAUSES_MS } from "../../../schemas/repositories/artifacts-limits.ts";
-import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZE_SETTINGS, lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import {
+  IMPORT_RETRY_PAUSES_MS,
+  LFS_BATCH_MAX,
+  LFS_OBJECTS_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { type ImportProgress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import type { GitParts } from "../git-parts.ts";
 import { pointersIn } from "../lfs/lfs-pointers.ts";

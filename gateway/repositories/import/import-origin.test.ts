@@ -9,7 +9,7 @@ import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.t
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
 import { createResolver } from "../../../actors/egress/resolver.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";

@@ -7,7 +7,7 @@ import {
   IMPORT_REDIRECTS_MAX,
   IMPORT_RETRY_PAUSES_MS,
   IMPORT_URL_CHARS_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { type GitExit, runGit } from "../process/git-process.ts";
 import type { ImportFetch } from "./import-lfs.ts";
 import { retried } from "./retried.ts";

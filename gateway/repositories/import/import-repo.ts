@@ -4,9 +4,8 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { IMPORT_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
-import { REFS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { refNameFault, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { IMPORT_MS_MAX, REFS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type ImportProgress,
   type RepoAddress,

@@ -2,7 +2,7 @@
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { IMPORT_MS_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { IMPORT_MS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";

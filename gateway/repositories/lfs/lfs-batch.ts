@@ -2,8 +2,8 @@
 import type { Request } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { GIT_SIZE_SETTINGS, repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
+import { LFS_BATCH_MAX, LFS_OBJECTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import type { Exchange } from "../git/git-exchange.ts";
 import { readLfsRequest, sendLfs } from "./lfs-answers.ts";

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import {
   LFS_LOCK_PATH_CHARS_MAX,
   LFS_LOCKS_LISTED_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { gitLfs } from "../../../scripts/testing/git-lfs.ts";
 import { type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 

@@ -1,7 +1,7 @@
 /** The File Locking API of Git LFS (docs/api/locking.md of git-lfs). */
 import { z } from "zod";
-import { LFS_LOCKS_LISTED_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { type LfsLock, LfsLockPath } from "../../../schemas/repositories/lfs-lock.ts";
+import { LFS_LOCKS_LISTED_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import type { Exchange, Service } from "../git/git-exchange.ts";
 import { readLfsRequest, sendLfs } from "./lfs-answers.ts";

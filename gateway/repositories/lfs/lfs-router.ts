@@ -2,9 +2,9 @@
 import type { Router } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
-import { LFS_OBJECTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { lfsObjectBytes, repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import { LFS_OBJECTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { answerRanged } from "../../http/ranged-answer.ts";
 import { gitBody } from "../git/git-body.ts";

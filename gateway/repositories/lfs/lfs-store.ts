@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { PACK_HELD_MS } from "../../../schemas/repositories/git-limits.ts";
 import { type LfsObject, lfsBlob } from "../../../schemas/repositories/lfs.ts";
+import { PACK_HELD_MS } from "../../../schemas/repositories/limits.ts";
 import type { AccountStorage } from "../packs/account-storage.ts";
 import type { PackStore, PackStoreOptions } from "../packs/pack-store.ts";
 

@@ -1,12 +1,12 @@
 /** Holds an account to its storage limit. Large uploads reserve space first; small ones are counted together. */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { GIT_NAMES_KEPT } from "../../../schemas/repositories/git-limits.ts";
 import {
   accountFull,
   type GitStored,
   gitStorage,
 } from "../../../schemas/repositories/git-storage.ts";
+import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 
 /** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
 const GIT_STORED_SMALL_BYTES = 1024 * 1024;

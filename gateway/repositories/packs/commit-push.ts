@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
+import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type RefCommand,
   type RefResult,

@@ -2,12 +2,12 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { GIT_SIZES, inflatedBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
   FILE_BYTES_MAX,
   INFLATED_FACTOR,
   REPO_BYTES_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { GIT_SIZES, inflatedBytes } from "../../../schemas/repositories/git-sizes.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { filesOf } from "../cache/cache-files.ts";
 import { Checkout } from "../testing/git-world.ts";
 import { inspectPack, READ_DELTA_BYTES_MAX } from "./inspect-pack.ts";

@@ -2,7 +2,6 @@
  * Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are.
  */
 import { createInterface } from "node:readline";
-import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
 import {
   fileTooLarge,
   GIT_SIZE_SETTINGS,
@@ -10,6 +9,7 @@ import {
   type GitSizes,
   inflatedBytes,
 } from "../../../schemas/repositories/git-sizes.ts";
+import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { startGit } from "../process/git-process.ts";
 import { pathOf } from "./object-path.ts";
 import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from "./pack-file.ts";

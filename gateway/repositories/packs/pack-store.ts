@@ -5,7 +5,7 @@ import { open, stat } from "node:fs/promises";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { PACK_HELD_MS, SWAP_PACKS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { PACK_HELD_MS, SWAP_PACKS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   PACK_SWEEP,
   packSweep,
@@ -69,8 +69,7 @@ export class PackStore {
 
   /**
    * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full`
-   * where
-   * the account has too much.
+   * where the account has too much.
    */
   async put(
     accountId: string,
@@ -106,8 +105,7 @@ export class PackStore {
 
   /**
    * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether
-   * they are still there is to be
-   * looked at after this.
+   * they are still there is to be looked at after this.
    */
   async hold(
     accountId: string,

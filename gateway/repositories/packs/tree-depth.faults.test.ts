@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {

@@ -1,6 +1,6 @@
 /** Measures how many directories lie below each other: git goes down them by recursion, once a clone. */
 import { readFile } from "node:fs/promises";
-import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
 import { feed, startGit, write } from "../process/git-process.ts";
 import { PackIndex } from "./pack-file.ts";

@@ -9,7 +9,7 @@ import {
   GIT_PROCESS_MS_MAX,
   GIT_STDERR_CHARS_MAX,
   REPO_BYTES_SETTING_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { Spawner } from "./spawner.ts";
 import { type ChildCommand, endGroup } from "./spawner-wire.ts";
 

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { dirname } from "node:path";
-import { GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type ChildCommand,
   endGroup,

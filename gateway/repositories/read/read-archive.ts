@@ -6,7 +6,7 @@ import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
   PATH_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { isCode, removeAll } from "../cache/cache-files.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";

@@ -1,10 +1,7 @@
 /** What is different between two commits: the files, and their lines as a patch, as far as an answer may be long. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  DIFF_FILES_MAX,
-  DIFF_PATCH_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
+import { DIFF_FILES_MAX, DIFF_PATCH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";

@@ -1,7 +1,7 @@
 /** Reads a repository as people look at it: its refs, its history, its directories and files. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import { LOG_ENTRIES_MAX, PATH_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { LOG_ENTRIES_MAX, PATH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
@@ -53,8 +53,7 @@ export class RepoReader {
 
   /**
    * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor,
-   * as
-   * `main~2` or `HEAD^`.
+   * as `main~2` or `HEAD^`.
    */
   async resolve(ref: string): Promise<string | undefined> {
     const [, named = ref, steps = ""] = ANCESTOR.exec(ref) ?? [];
@@ -69,8 +68,7 @@ export class RepoReader {
 
   /**
    * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there
-   * is no
-   * such ref, and `object_too_large` where the commits are larger than a log may be.
+   * is no such ref, and `object_too_large` where the commits are larger than a log may be.
    */
   async log(
     ref: string,

@@ -2,7 +2,7 @@
  * Tells what a file is by its first bytes: a few kinds that browsers show and that cannot do harm, text, or just
  * bytes.
  */
-import { SNIFFED_BYTES } from "../../../schemas/repositories/artifacts-limits.ts";
+import { SNIFFED_BYTES } from "../../../schemas/repositories/limits.ts";
 
 const SIGNATURES: readonly [type: string, at: number, bytes: string][] = [
   ["image/png", 0, "\x89PNG\r\n\x1a\n"],

@@ -10,8 +10,8 @@ import {
   COMMIT_CHANGES_MAX,
   COMMIT_MESSAGE_CHARS_MAX,
   COMMIT_PATH_DEPTH_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
-import { FILE_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
+  FILE_BYTES_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { Repositories } from "../repositories.ts";

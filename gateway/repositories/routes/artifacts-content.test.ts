@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { LOG_ENTRIES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
+import { LOG_ENTRIES_MAX } from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import type { Checkout } from "../testing/git-world.ts";

@@ -2,7 +2,6 @@
 import type { Response } from "express";
 import { z } from "zod";
 import { nothing } from "../../../schemas/http/nothing.ts";
-import { READ_BYTES_MAX } from "../../../schemas/repositories/artifacts-limits.ts";
 import { isProtected } from "../../../schemas/repositories/git-names.ts";
 import { commitBodyBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
@@ -21,6 +20,7 @@ import {
   WireRef,
   WireTreeEntry,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
+import { READ_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";

@@ -2,15 +2,15 @@ import { execFileSync } from "node:child_process";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
   PATH_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
-import { TREE_DEPTH_MAX } from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+  TREE_DEPTH_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { filesOf } from "../cache/cache-files.ts";

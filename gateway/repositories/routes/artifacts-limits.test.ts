@@ -9,9 +9,9 @@ import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import {
   COMMIT_BODY_BYTES_MAX,
   COMMIT_TRIES_MAX,
+  FILE_BYTES_MAX,
   READ_BYTES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
-import { FILE_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { Archives } from "../read/read-archive.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
 import { REPO_PACKS_MAX } from "../../../actors/repositories/repo/judge-push.ts";
-import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {

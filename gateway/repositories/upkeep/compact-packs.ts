@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { setImmediate as others } from "node:timers/promises";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { PUSH_TREES_MAX, SWAP_PACKS_MAX } from "../../../schemas/repositories/git-limits.ts";
+import { PUSH_TREES_MAX, SWAP_PACKS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -162,9 +162,8 @@ async function depthAnew(
 
 /**
  * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out
- * of the
- * new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases. Returns the
- * staying packs that hold such objects.
+ * of the new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases.
+ * Returns the staying packs that hold such objects.
  */
 async function checkAllThere(
   replaced: { objects: string; names: readonly string[] },

@@ -1,11 +1,11 @@
 import { expect } from "chai";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import {
   EVENT_COMMITS_MAX,
   EVENT_OTHERS_MAX,
   EVENT_REFS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+} from "../../../schemas/repositories/limits.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { until } from "../../../scripts/testing/until.ts";

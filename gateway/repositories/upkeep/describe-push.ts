@@ -1,8 +1,8 @@
 /** Looks for the commits that a push brought to each of its refs, for who follows the repository. */
 import { createInterface } from "node:readline";
 import { ActorError } from "../../../schemas/errors.ts";
-import { EVENT_COMMITS_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { EVENT_COMMITS_MAX } from "../../../schemas/repositories/limits.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoView } from "../cache/repo-cache.ts";

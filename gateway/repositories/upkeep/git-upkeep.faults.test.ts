@@ -7,8 +7,8 @@ import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts"
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { COMPACT_PACKS, REPO_BYTES_MAX } from "../../../schemas/repositories/git-limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
+import { COMPACT_PACKS, REPO_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";

@@ -4,9 +4,9 @@
  */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
-import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/git-limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { lfsBlob, lfsRow } from "../../../schemas/repositories/lfs.ts";
+import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
 

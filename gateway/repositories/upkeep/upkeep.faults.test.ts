@@ -6,8 +6,8 @@ import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
-import { COMPACT_PACKS } from "../../../schemas/repositories/git-limits.ts";
 import { lfsBlob } from "../../../schemas/repositories/lfs.ts";
+import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
@@ -26,8 +26,7 @@ import { upkeepWorker } from "./upkeep-worker.ts";
 
 /**
  * So short that a test can wait. The grace is above the hold and the time for which a push may wait to be decided
- * while the
- * bus is away, as it is outside of tests.
+ * while the bus is away, as it is outside of tests.
  */
 const TIMES = { heldMs: 3_000, graceMs: 15_000, everyMs: 500 };
 const REPACKING = ["before-put", "during-put", "before-compact", "during-compact", "after-compact"];

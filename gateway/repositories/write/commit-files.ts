@@ -1,11 +1,8 @@
 /** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
 import { writeFile } from "node:fs/promises";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  COMMIT_PATH_DEPTH_MAX,
-  COMMIT_TRIES_MAX,
-} from "../../../schemas/repositories/artifacts-limits.ts";
 import { folded, namespaceKey, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { COMMIT_PATH_DEPTH_MAX, COMMIT_TRIES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";

@@ -3,13 +3,13 @@ import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
 import {
   LFS_NAMED_MAX,
   REPO_BYTES_SETTING_MAX,
   SWAP_PACKS_MAX,
-} from "../../../schemas/repositories/git-limits.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import type { LfsObject } from "../../../schemas/repositories/lfs.ts";
+} from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { filesOf, removeAll } from "../cache/cache-files.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";

@@ -2,14 +2,14 @@
 import { z } from "zod";
 import { Id } from "../../values.ts";
 import { AppConfig, NewAppConfig } from "../app-config.ts";
+import { AppName, BindingName } from "../app-names.ts";
 import {
   APP_BUNDLE_BYTES_MAX,
   APP_CONFIG_BYTES_MAX,
   APP_LOG_LINES_SHOWN_MAX,
   APP_LOG_WAIT_S_MAX,
   APP_SECRET_BYTES_MAX,
-} from "../app-limits.ts";
-import { AppName, BindingName } from "../app-names.ts";
+} from "../limits.ts";
 
 export const AppPath = z.strictObject({ account_id: Id, app: AppName });
 export const AppSecretPath = AppPath.extend({ name: BindingName });

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { PAGE_ENTRIES } from "../../limits.ts";
 import { DeliveryStatus } from "../agent-inbox.ts";
 import { AgentName, BindingName, ClassName } from "../app-names.ts";
+import { DELIVERIES_LISTED_MAX, OUTGOING_SECRETS_MAX } from "../limits.ts";
 import { OutgoingStatus, OutgoingUrl } from "../outgoing-webhook.ts";
-import { DELIVERIES_LISTED_MAX, OUTGOING_SECRETS_MAX } from "../webhook-limits.ts";
 import { AppPath } from "./apps.ts";
 
 const ENTRY_NUMBER = /^[1-9]\d{0,14}$/;

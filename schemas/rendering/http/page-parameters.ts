@@ -19,7 +19,7 @@ import {
   WAIT_TIMEOUT_MS,
   WAIT_TIMEOUT_MS_MAX,
 } from "../../limits.ts";
-import { FAILING_STATUSES_MAX } from "../render-limits.ts";
+import { FAILING_STATUSES_MAX } from "../limits.ts";
 import { Cookies } from "./cookies.ts";
 import { compilePattern } from "./request-pattern.ts";
 

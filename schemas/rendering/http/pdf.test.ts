@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
 import * as limits from "../../limits.ts";
-import { FAILING_STATUSES_MAX } from "../render-limits.ts";
+import { FAILING_STATUSES_MAX } from "../limits.ts";
 import { PdfRequest } from "./pdf.ts";
 
 type Sample = [name: string, good: object[], bad: object[], path?: string];

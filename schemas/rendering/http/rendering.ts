@@ -1,6 +1,6 @@
 /** Query parameters of every rendering call. */
 import { z } from "zod";
-import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../render-limits.ts";
+import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../limits.ts";
 
 const CacheTtl = z.coerce.number().pipe(z.number().min(0).max(RENDER_CACHE_SECONDS_MAX));
 const browser = z.literal("chromium").optional().describe("The engine; there is one");

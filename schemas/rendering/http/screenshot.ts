@@ -11,7 +11,7 @@ import {
   TALL_PICTURE_PIXELS_MAX,
   TALL_PICTURE_PX_MAX,
   TILE_ROWS_UNIT,
-} from "../screenshot-limits.ts";
+} from "../limits.ts";
 import {
   documentFields,
   normalizePage,

@@ -1,6 +1,8 @@
 /** Wire shapes of requests about repositories. */
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
+import { BranchName, NamespaceName, ObjectId, ProtectedRef, RepoName } from "../git-names.ts";
+import { fileTooLarge } from "../git-sizes.ts";
 import {
   COMMIT_AUTHOR_CHARS_MAX,
   COMMIT_CHANGES_MAX,
@@ -8,6 +10,7 @@ import {
   COMMIT_NAME_BYTES_MAX,
   COMMIT_PATH_DEPTH_MAX,
   CURSOR_CHARS_MAX,
+  FILE_BYTES_MAX,
   IMPORT_DEPTH_MAX,
   IMPORT_URL_CHARS_MAX,
   LOG_ENTRIES,
@@ -16,25 +19,20 @@ import {
   NAMESPACE_LIST,
   NAMESPACE_LIST_MAX,
   PATH_BYTES_MAX,
+  PROTECTED_REFS_MAX,
   REF_CHARS_MAX,
   REF_LIST,
   REF_LIST_MAX,
+  REPO_DESCRIPTION_CHARS_MAX,
   REPO_LIST,
+  REPO_LIST_MAX,
   REPO_TOKEN_LIST,
   REPO_TOKEN_LIST_MAX,
-  SEARCH_CHARS_MAX,
-} from "../artifacts-limits.ts";
-import {
-  FILE_BYTES_MAX,
-  PROTECTED_REFS_MAX,
-  REPO_DESCRIPTION_CHARS_MAX,
-  REPO_LIST_MAX,
   REPO_TOKEN_TTL_S,
   REPO_TOKEN_TTL_S_MAX,
   REPO_TOKEN_TTL_S_MIN,
-} from "../git-limits.ts";
-import { BranchName, NamespaceName, ObjectId, ProtectedRef, RepoName } from "../git-names.ts";
-import { fileTooLarge } from "../git-sizes.ts";
+  SEARCH_CHARS_MAX,
+} from "../limits.ts";
 import { RepoSort } from "../namespace.ts";
 import { RepoTokenId, RepoTokenScope, RepoTokenState } from "../repo.ts";
 

@@ -1,7 +1,6 @@
 /**
  * A process that hosts inboxes, and agents that remember what they were given: `node inbox-process-main.ts <url>
- * <name>`.
- * Prints "ready" when every shard has an owner.
+ * <name>`. Prints "ready" when every shard has an owner.
  */
 import { once } from "node:events";
 import pino from "pino";

@@ -1,7 +1,7 @@
 /** Bodies of apps' requests and answers beside a message: in it where they are small, else in a blob that it names. */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 

@@ -5,7 +5,7 @@
 
 import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_STREAM_WAIT_MS } from "../../../../schemas/apps/app-limits.ts";
+import { APP_STREAM_WAIT_MS } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
 import { ask, tell } from "../../../runtime/bus/ask.ts";

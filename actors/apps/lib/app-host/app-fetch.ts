@@ -2,8 +2,9 @@
  * `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory
  * whole.
  */
-import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+
 import type { Operation, OperationResult } from "../../../../schemas/apps/app-process.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";

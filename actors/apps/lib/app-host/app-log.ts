@@ -1,9 +1,10 @@
 /** Writes what apps print to the stream of their logs; those who watch see it on its way there. */
+
+import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
 import {
   APP_LOG_LINE_CHARS_MAX,
   APP_LOG_LINES_A_SECOND_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
-import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
+} from "../../../../schemas/apps/limits.ts";
 import { appLogSubject } from "../../../../schemas/subjects.ts";
 import { tell } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";

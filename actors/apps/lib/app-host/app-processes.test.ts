@@ -3,7 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
-import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../../scripts/testing/agent-app.ts";
 import {
   type AgentHost,

@@ -3,12 +3,12 @@
  */
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
+import { readAppKey } from "../../../../schemas/apps/app-names.ts";
 import {
   AGENT_TURN_MS_MAX,
   APP_PROCESS_IDLE_MS,
   APP_PROCESSES_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
-import { readAppKey } from "../../../../schemas/apps/app-names.ts";
+} from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
 import { agentsByOpenFiles } from "../app-process/open-files-limit.ts";

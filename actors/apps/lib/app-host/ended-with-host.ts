@@ -1,7 +1,6 @@
 /**
  * Has the kernel end the processes of apps with their host: it does so whatever they are at. By themselves they
- * notice only
- * between two steps of their code, which may have no end, and not while they are stopped.
+ * notice only between two steps of their code, which may have no end, and not while they are stopped.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

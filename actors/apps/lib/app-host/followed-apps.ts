@@ -1,6 +1,6 @@
 /** The serving versions of this host's apps. Followers are notified as soon as one changes or may have changed. */
 import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
-import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/app-limits.ts";
+import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/limits.ts";
 import type { LiveUpdates } from "../../../runtime/bus/live.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";

@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { expect } from "chai";
 import { agent } from "../../../../schemas/apps/agent.ts";
-import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
   type AgentWorld,

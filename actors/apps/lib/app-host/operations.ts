@@ -5,7 +5,6 @@
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
 import {
   type AgentAddress,
   agentKey,
@@ -29,8 +28,8 @@ import {
   type AppTokenRequest,
 } from "../../../../schemas/apps/app-token.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../../../schemas/apps/app-usage.ts";
+import { APP_HELD_BYTES_MAX, OUTGOING_INLINE_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
-import { OUTGOING_INLINE_BYTES_MAX } from "../../../../schemas/apps/webhook-limits.ts";
 import { ActorError, isRefusal } from "../../../../schemas/errors.ts";
 import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";

@@ -10,7 +10,7 @@ import { chmod, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AGENT_DATABASE_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { AGENT_DATABASE_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 
 /**
@@ -39,8 +39,7 @@ export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<P
 
 /**
  * Held by a socket beside it that this process listens on: the kernel closes it with the process, however that ends,
- * and no clock says who
- * lives. A process that stands still holds it too.
+ * and no clock says who lives. A process that stands still holds it too.
  */
 export class ProcessFolder {
   readonly path: string;

@@ -1,6 +1,7 @@
 /** What the entry of an app has asked its process to wait for: it keeps the process for as long as a turn may take. */
-import { AGENT_TURN_MS_MAX } from "../../../../schemas/apps/app-limits.ts";
+
 import { ENTRY, type FromProcess } from "../../../../schemas/apps/app-process.ts";
+import { AGENT_TURN_MS_MAX } from "../../../../schemas/apps/limits.ts";
 
 export class EntryWait {
   readonly #now: () => number;

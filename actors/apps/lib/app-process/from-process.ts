@@ -5,15 +5,15 @@
 import { z } from "zod";
 import { CloseToSend, GatewayName } from "../../../../schemas/apps/agent-sockets.ts";
 import { HeaderList } from "../../../../schemas/apps/app-exchange.ts";
-import {
-  APP_STREAM_PART_BYTES_MAX,
-  APP_TOKEN_CHARS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
 import type {
   FromProcess,
   ProcessError as ProcessErrorType,
 } from "../../../../schemas/apps/app-process.ts";
-import { OUTGOING_SECRETS_MAX } from "../../../../schemas/apps/webhook-limits.ts";
+import {
+  APP_STREAM_PART_BYTES_MAX,
+  APP_TOKEN_CHARS_MAX,
+  OUTGOING_SECRETS_MAX,
+} from "../../../../schemas/apps/limits.ts";
 
 /** It wants something that nobody reads: code of the app gave what is no text, say. */
 export interface Misasked {

@@ -1,5 +1,5 @@
 /** Counts what one app's process said and its host still holds, so that no process takes the memory of all. */
-import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 
 export class HeldBytes {
   #bytes = 0;

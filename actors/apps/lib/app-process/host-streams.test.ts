@@ -3,14 +3,14 @@ import { deserialize, serialize } from "node:v8";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
 import type { AnswerStream, AppAnswer, AppRequest } from "../../../../schemas/apps/app-exchange.ts";
+import type { StreamPart, ToProcess } from "../../../../schemas/apps/app-process.ts";
 import {
   APP_HELD_BYTES_MAX,
   APP_STREAM_PART_BYTES_MAX,
   APP_STREAM_UNREAD_MS,
   APP_STREAM_WAIT_MS,
   APP_STREAMS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
-import type { StreamPart, ToProcess } from "../../../../schemas/apps/app-process.ts";
+} from "../../../../schemas/apps/limits.ts";
 import {
   type AgentHost,
   type AgentWorld,

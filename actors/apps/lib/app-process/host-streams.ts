@@ -9,11 +9,6 @@ import {
   streamsSubject,
 } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBody } from "../../../../schemas/apps/app-exchange.ts";
-import {
-  APP_STREAM_UNREAD_MS,
-  APP_STREAM_WAIT_MS,
-  APP_STREAMS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
 import type {
   FromProcess,
   ProcessAnswer,
@@ -21,6 +16,11 @@ import type {
   ToProcess,
   TurnResult,
 } from "../../../../schemas/apps/app-process.ts";
+import {
+  APP_STREAM_UNREAD_MS,
+  APP_STREAM_WAIT_MS,
+  APP_STREAMS_MAX,
+} from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
 import type { AnswerOn } from "../../../runtime/bus/answer.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { agent } from "../../../../schemas/apps/agent.ts";
 import type { AppRequest } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import {
   type AgentWorld,
   keyOf,

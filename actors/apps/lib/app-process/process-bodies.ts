@@ -13,8 +13,7 @@ export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
 
 /**
  * Reads a request's body: at once where it stands in the message. A blob stays: the call may come again, and it goes
- * by its
- * own time.
+ * by its own time.
  */
 export function readRequest(
   blobs: BodyBlobs,

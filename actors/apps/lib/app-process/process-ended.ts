@@ -1,5 +1,5 @@
 /** Why a process of an app ended, as those hear it whose turns were under way in it. */
-import { APP_HEAP_MB_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { APP_HEAP_MB_MAX } from "../../../../schemas/apps/limits.ts";
 
 /** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
 export class ProcessEnded extends Error {

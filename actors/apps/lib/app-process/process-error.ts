@@ -1,10 +1,11 @@
 /** What a process says of something that failed, as the refusal that a caller hears. */
+
+import type { ProcessError } from "../../../../schemas/apps/app-process.ts";
 import {
   APP_ERROR_NAME_CHARS_MAX,
   APP_LOG_LINE_CHARS_MAX,
   APP_STACK_CHARS_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
-import type { ProcessError } from "../../../../schemas/apps/app-process.ts";
+} from "../../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../../../../schemas/errors.ts";
 
 /** What user code threw, or a refusal by its code: no more of it than a log shows, since it crosses the bus. */

@@ -1,13 +1,13 @@
 /** What a host has to know to start a process that runs code of an app: actors/apps/process/arguments.ts gives it. */
 
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
+import type { StartProcess } from "../../../../schemas/apps/app-process.ts";
 import {
   AGENT_DATABASE_BYTES_MAX,
   AGENT_TURN_MS_MAX,
   AGENT_WORK_MS_MAX,
   APP_ANSWER_BYTES_MAX,
-} from "../../../../schemas/apps/app-limits.ts";
-import type { StartProcess } from "../../../../schemas/apps/app-process.ts";
+} from "../../../../schemas/apps/limits.ts";
 import type { ProcessArguments, ProcessFolders } from "../../process/arguments.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** Watches one process: that it answers, and what it takes of memory and processor. */
 import { readFile } from "node:fs/promises";
-import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/app-limits.ts";
+import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**

@@ -2,8 +2,9 @@
  * Turns under way in a process, by number: each is waited for until its process says what became of it, or is too
  * late.
  */
-import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/app-limits.ts";
+
 import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
+import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 
 interface Turn {

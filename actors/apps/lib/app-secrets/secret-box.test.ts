@@ -2,8 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { APP_SECRET_BYTES_MAX } from "../../../../schemas/apps/app-limits.ts";
-import { SEALED_CHARS_MAX } from "../../../../schemas/apps/webhook-limits.ts";
+import { APP_SECRET_BYTES_MAX, SEALED_CHARS_MAX } from "../../../../schemas/apps/limits.ts";
 import { openSecretBox } from "./open-secret-box.ts";
 import { isSecretKey, newSecretKey, SecretBox, SecretKeyError } from "./secret-box.ts";
 

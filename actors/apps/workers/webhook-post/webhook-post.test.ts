@@ -7,11 +7,11 @@ import { MemoryBlobs } from "../../../../gateway/testing/memory-blobs.ts";
 import { app } from "../../../../schemas/apps/app.ts";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
-import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import {
   OUTGOING_ANSWER_CHARS_KEPT,
   OUTGOING_SECRETS_MAX,
-} from "../../../../schemas/apps/webhook-limits.ts";
+} from "../../../../schemas/apps/limits.ts";
+import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../../scripts/testing/memory-actors.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";

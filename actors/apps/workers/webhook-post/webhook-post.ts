@@ -5,6 +5,11 @@ import { app } from "../../../../schemas/apps/app.ts";
 import { type Body, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
 import { type AgentAddress, appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import {
+  DELIVERY_ERROR_CHARS_MAX,
+  OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+} from "../../../../schemas/apps/limits.ts";
+import {
   endpointBreaker,
   OUTGOING_SECRET,
   type OutgoingTry,
@@ -12,11 +17,6 @@ import {
   type SigningSecret,
   webhookPost,
 } from "../../../../schemas/apps/outgoing-webhook.ts";
-import {
-  DELIVERY_ERROR_CHARS_MAX,
-  OUTGOING_ANSWER_CHARS_KEPT,
-  OUTGOING_RETRY_AFTER_MS_MAX,
-} from "../../../../schemas/apps/webhook-limits.ts";
 import { envelope, type Input } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../../../schemas/limits.ts";
 import { RECORD_GROUP_MAX, RecordWriter } from "./record-writer.ts";
 
 describe("RecordWriter", () => {

@@ -1,7 +1,7 @@
 /** Stores the bodies of records: small ones together in one write, each large one alone. */
 
-import { BLOB_CHUNK_BYTES } from "../../../../schemas/blob-limits.ts";
 import type { RecordBlob } from "../../../../schemas/crawl/crawl-job.ts";
+import { BLOB_CHUNK_BYTES } from "../../../../schemas/limits.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
 

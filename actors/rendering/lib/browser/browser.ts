@@ -127,8 +127,7 @@ export class Browser {
 
   /**
    * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it
-   * first.
-   * Rejects with a `BrowserDiedError` when the browser dies.
+   * first. Rejects with a `BrowserDiedError` when the browser dies.
    */
   async newContext(): Promise<RenderContext> {
     this.#usedAt = this.#options.clock.monotonic();

@@ -9,8 +9,7 @@ export const VIEWPORT = { width: 1_920, height: 1_080 };
 
 /**
  * The page is laid out for VIEWPORT and takes itself to be so large, but is not shown so large: the browser draws
- * what it
- * shows, and of a small PDF's time that was a tenth. Who takes a picture of it calls `setViewport`.
+ * what it shows, and of a small PDF's time that was a tenth. Who takes a picture of it calls `setViewport`.
  */
 async function layOut(page: Page): Promise<void> {
   await sessionOf(page).send("Emulation.setDeviceMetricsOverride", {

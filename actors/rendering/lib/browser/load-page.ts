@@ -24,8 +24,7 @@ const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_M
 
 /**
  * Returns the watch over the document, to be disposed of; call its `check` before the page is used, since a page may
- * navigate on.
- * With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
+ * navigate on. With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
  */
 export async function loadPage(
   context: Pick<RenderContext, "page" | "frameId" | "egress" | "evaluate">,

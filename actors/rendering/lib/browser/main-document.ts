@@ -1,8 +1,7 @@
 /**
  * Watches what the page itself is: where it comes from, and whether it came at all. By the browser's own events,
- * which come
- * in order: puppeteer holds its own back until the network has told more of each answer, also past the end of the
- * navigation.
+ * which come in order: puppeteer holds its own back until the network has told more of each answer, also past the end
+ * of the navigation.
  */
 import type { CDPEvents, CDPSession, Page, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";

@@ -1,8 +1,9 @@
 /** What a browser pool is bounded by; tests make them small. */
+import { BROWSER_PING_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import {
   BROWSER_IDLE_SECONDS,
   RENDERER_MEMORY_BYTES_MAX,
-} from "../../../../schemas/rendering/render-limits.ts";
+} from "../../../../schemas/rendering/limits.ts";
 
 /** How often renderers in use are weighed: a page fills one or two gigabytes in this time. It costs some 5 ms. */
 const RENDERER_CHECK_MS = 1_000;

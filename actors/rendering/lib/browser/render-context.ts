@@ -7,7 +7,7 @@ import type {
   Target,
 } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { RENDERER_MEMORY_BYTES_MAX } from "../../../../schemas/rendering/render-limits.ts";
+import { RENDERER_MEMORY_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import { authorizeContext } from "../../../egress/authorize-context.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import { RendererCrashedError } from "./browser-died-error.ts";

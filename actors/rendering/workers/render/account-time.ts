@@ -1,7 +1,7 @@
 /** Holds the pages of an account to its browser time of the day, when they start and while they run. */
 import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/turn-limits.ts";
+import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/rendering/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 

@@ -34,8 +34,8 @@ export async function contentReady(
 
 /**
  * The load event, while images are on their way, and what the page does at it. Chromium waits for images where it is
- * asked to
- * print, but prints without that event where it is asked in the milliseconds between the last of them and it.
+ * asked to print, but prints without that event where it is asked in the milliseconds between the last of them and
+ * it.
  */
 export async function loadedSoon(
   context: Pick<RenderContext, "page" | "evaluate">,

@@ -4,7 +4,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { PDF_BYTES_MAX, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
-import { LOAD_REST_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
+import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
 import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";

@@ -10,7 +10,7 @@ import {
   SCREENSHOT_SIDE_PX_MAX,
   TALL_PICTURE_PIXELS_MAX,
   TALL_PICTURE_PX_MAX,
-} from "../../../../schemas/rendering/screenshot-limits.ts";
+} from "../../../../schemas/rendering/limits.ts";
 import { checkSelector } from "../../lib/browser/css-selector.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 

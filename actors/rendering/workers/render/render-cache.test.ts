@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
+import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
-import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/render-limits.ts";
 import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";

@@ -1,7 +1,7 @@
 /** Keeps small answers for a while, so that the same request of an account gets the same answer. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/render-limits.ts";
+import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import { EpochMs } from "../../../../schemas/values.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { TtlStore } from "../../../runtime/store/ttl-store.ts";

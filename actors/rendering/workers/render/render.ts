@@ -4,9 +4,11 @@ import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import {
+  PAGES_PER_COMPUTING_PAGE,
+  RENDERER_TRIES_MAX,
+} from "../../../../schemas/rendering/limits.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
-import { RENDERER_TRIES_MAX } from "../../../../schemas/rendering/render-limits.ts";
-import { PAGES_PER_COMPUTING_PAGE } from "../../../../schemas/turn-limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import {

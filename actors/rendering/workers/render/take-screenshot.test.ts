@@ -4,7 +4,7 @@ import {
   SCREENSHOT_PIXELS_MAX,
   TALL_PICTURE_PIXELS_MAX,
   TALL_PICTURE_PX_MAX,
-} from "../../../../schemas/rendering/screenshot-limits.ts";
+} from "../../../../schemas/rendering/limits.ts";
 import { capture, look } from "../../../../scripts/testing/camera.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";

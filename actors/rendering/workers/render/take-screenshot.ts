@@ -6,8 +6,7 @@ import {
   isPictureSize,
   type ScreenshotRequest,
 } from "../../../../schemas/rendering/http/screenshot.ts";
-import { LOAD_REST_MS } from "../../../../schemas/rendering/page-wait-limits.ts";
-import { SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/screenshot-limits.ts";
+import { LOAD_REST_MS, SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";

@@ -1,5 +1,5 @@
 /** Captures a page that is taller than one picture of the browser can be, in pieces that are joined. */
-import { TILE_ROWS_UNIT } from "../../../../schemas/rendering/screenshot-limits.ts";
+import { TILE_ROWS_UNIT } from "../../../../schemas/rendering/limits.ts";
 import type { Area } from "./picture-area.ts";
 import { StitchedPng } from "./stitch-pngs.ts";
 

@@ -12,11 +12,9 @@ const COMPUTING_ANSWER_MS = 50;
 
 /**
  * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page
- * waits if
- * its main thread answered the last two questions at once. (`Performance.getMetrics`, which would say how long the
- * thread
- * worked, is empty in headless shells.) The first question comes after COMPUTING_CHECK_MS, so most pages end without
- * one.
+ * waits if its main thread answered the last two questions at once. (`Performance.getMetrics`, which would say how
+ * long the thread worked, is empty in headless shells.) The first question comes after COMPUTING_CHECK_MS, so most
+ * pages end without one.
  */
 export async function watchComputing(
   session: Pick<CDPSession, "send">,

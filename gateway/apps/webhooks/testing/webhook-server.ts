@@ -31,8 +31,7 @@ export interface WebhookServer extends AsyncDisposable {
 
 /**
  * `waiting`: events that wait in every inbox, of which the first is with its agent; `bytesMax`: what the account's
- * agents may
- * keep.
+ * agents may keep.
  */
 export async function webhookServer(
   webhooks: unknown[],

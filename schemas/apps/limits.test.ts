@@ -4,10 +4,10 @@ import {
   OUTGOING_TRIES_MAX,
 } from "../../actors/apps/outgoing-webhook/tries.ts";
 import { AppConfig } from "./app-config.ts";
-import { EVENT_IDS_KEPT_MS, WEBHOOK_BODY_BYTES_MAX } from "./webhook-limits.ts";
+import { EVENT_IDS_KEPT_MS, WEBHOOK_BODY_BYTES_MAX } from "./limits.ts";
 
 /** What people are told, who rely on it: elsewhere tests go by the names of these. */
-describe("webhook-limits", () => {
+describe("limits of webhooks", () => {
   it("events have 5 MiB, are known for 7 days, and kept for 30 days or 10,000 of them", () => {
     expect(WEBHOOK_BODY_BYTES_MAX).to.equal(5_242_880);
     expect(EVENT_IDS_KEPT_MS).to.equal(604_800_000);

@@ -1,0 +1,52 @@
+/** Limits of rendering that clients see or several folders share. */
+
+/**
+ * Chromium prints once images have loaded, or some 2 s later; what still hangs after this, or after half of the
+ * print's own time, is cut off.
+ */
+export const LOAD_REST_MS = 10_000;
+
+/** How long an answer is kept where the request does not say, as in the public API. */
+export const RENDER_CACHE_SECONDS = 5;
+export const RENDER_CACHE_SECONDS_MAX = 86_400;
+/** Bytes of an answer that is kept: with its base64 it is one message of the bus. */
+export const RENDER_CACHE_BYTES_MAX = 720_000;
+/** Entries of `failOnStatus`: more than there are statuses in use. */
+export const FAILING_STATUSES_MAX = 50;
+/**
+ * Memory of one renderer, which has one page with its frames of the same site: its heap of PAGE_HEAP_MIB_MAX, and half
+ * as much for images and documents.
+ */
+export const RENDERER_MEMORY_BYTES_MAX = 1_600_000_000;
+/** Tries of a page that crashes its renderer: a crash may be chance, two are not. */
+export const RENDERER_TRIES_MAX = 2;
+/** A browser that nobody used for this long is ended. */
+export const BROWSER_IDLE_SECONDS = 60;
+
+/** A side of a picture, in device pixels: WebP has no more. */
+export const SCREENSHOT_SIDE_PX_MAX = 16_383;
+/**
+ * A picture's device pixels: the default window, eight times. While Chromium compresses them it answers nobody, for 3
+ * to 4 s where all of it is noise; a browser is ended when it does not answer for BROWSER_PING_TIMEOUT_MS.
+ */
+export const SCREENSHOT_PIXELS_MAX = 8 * 1_920 * 1_080;
+/** A picture's bytes: as base64 it comes in one message of the browser, and fits CDP_MESSAGE_BYTES_MAX. */
+export const SCREENSHOT_BYTES_MAX = 48_000_000;
+/** What may be made of a pixel of the page, either way: as far as devices differ. */
+export const CLIP_SCALE_MIN = 0.1;
+export const CLIP_SCALE_MAX = 10;
+/** Where an area of a page may begin: Chromium lays nothing out beyond 2^25 pixels. */
+export const CLIP_PX_MAX = 33_554_432;
+/** Height of a png of a full page that is joined from pieces: many programs show no taller picture. */
+export const TALL_PICTURE_PX_MAX = 65_535;
+/** Its device pixels: six pictures of the browser, 51,840 rows of the default window. */
+export const TALL_PICTURE_PIXELS_MAX = 6 * SCREENSHOT_PIXELS_MAX;
+/** Rows of a piece are a multiple of this, so that they are whole device pixels at a density of two decimals. */
+export const TILE_ROWS_UNIT = 100;
+
+// --- Pages ---
+
+/** How often a running page is checked against its account's browser time. A page may exceed its time by as much. */
+export const BROWSER_TIME_CHECK_MS = 2_000;
+/** Pages that a browser worker holds for each page that may compute: a waiting page costs some 30 MB. */
+export const PAGES_PER_COMPUTING_PAGE = 3;
