@@ -119,7 +119,8 @@ describe("tokens that an app is sent", function () {
 
   it("open an app to its account's members by the guide's lines", async () => {
     const guide = await readFile(join(REPOSITORY, "docs/guides/apps-and-agents.md"), "utf8");
-    const [, lines = ""] = /```ts\n([\s\S]*?)```/.exec(guide) ?? [];
+    const examples = Array.from(guide.matchAll(/```ts\n([\s\S]*?)```/g), ([, text = ""]) => text);
+    const lines = examples.find((text) => text.includes("Members only")) ?? "";
     const code = `import { Agent } from "trunkline/agents";
       export class Desk extends Agent { onRequest() { return new Response("in"); } }`;
     const agents = [{ binding: "Desk", class_name: "Desk" }];

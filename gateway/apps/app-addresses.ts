@@ -1,4 +1,4 @@
-/** Where an app answers: below our own address for machines, and at an origin of its own for people. */
+/** The addresses of an app: a path below our own address for machines, and its own origin for people. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { Id } from "../../schemas/values.ts";
 import type { AppOf, AskedOfApp } from "../http/locals.ts";

@@ -10,7 +10,7 @@ import type { BodyBudget } from "../http/middleware/read-body.ts";
 
 /** A request's body, and how its bytes and those of its answer are counted. */
 export interface TakenBody {
-  /** What goes with the message; undefined where there is none. */
+  /** The body for the message; undefined if there is none. */
   body: Body | undefined;
   /** Counts bytes of an answer. Never refuses, because a refusal would make the client repeat the request. */
   answered(bytes: number): void;
@@ -18,7 +18,10 @@ export interface TakenBody {
   release(): Promise<void>;
 }
 
-/** All of a request's body. Refuses with `body_too_large`, and with `busy` where this gateway holds too many. */
+/**
+ * Reads the bodies of requests to apps. Refuses with `body_too_large`, and with `busy` if this gateway holds too
+ * many.
+ */
 export class AppBodies {
   readonly #budget: BodyBudget;
   readonly #blobs: Pick<BlobStore, "put" | "get" | "remove">;
@@ -53,7 +56,7 @@ export class AppBodies {
       const body = await this.write(Buffer.concat(chunks, bytes), key);
       const release = async () => {
         hold(-bytes);
-        // Where this fails it goes by itself.
+        // If this fails, the blob expires by itself.
         if (body && "blob" in body) await this.#blobs.remove(body.blob).catch(() => {});
       };
       return { body, answered: hold, release };
@@ -71,7 +74,7 @@ export class AppBodies {
     return bytes;
   }
 
-  /** As it goes with a message; undefined where there is nothing. */
+  /** Returns the body as a message carries it; undefined if it is empty. */
   async write(bytes: Buffer, key: string): Promise<Body | undefined> {
     return bytes.length === 0 ? undefined : writeBody(this.#blobs, key, bytes);
   }

@@ -27,7 +27,7 @@ const OURS = new Set([
   "x-forwarded-proto",
   "x-real-ip",
 ]);
-/** What would reach over all of our own origin, where an answer is seen below it. */
+/** Headers that would affect our whole origin, if an app answers at a path below it. */
 const OF_ORIGIN = new Set([
   "set-cookie",
   "clear-site-data",
@@ -67,7 +67,7 @@ export function requestHeaders(
       !HOP_BY_HOP.has(name) &&
       !OURS.has(name) &&
       !listed.has(name) &&
-      // It is read whole and comes whole.
+      // The body is read and sent as a whole.
       name !== "expect" &&
       (isOwnOrigin || name !== "cookie");
     const said = request.rawHeaders[index + 1] ?? "";
@@ -103,7 +103,7 @@ export function answerHeaders(
   }
   if (prefix !== undefined) {
     const policy = out["content-security-policy"];
-    // Where several are given, all of them hold (Content Security Policy 3, section 4.4).
+    // All given policies hold together (Content Security Policy 3, section 4.4).
     out["content-security-policy"] =
       policy === undefined ? SANDBOX : [policy].flat().concat(SANDBOX);
     out["x-content-type-options"] = "nosniff";

@@ -83,7 +83,7 @@ export class AppPorts {
     const port = this.#forget(of);
     for (const server of this.#servers.get(port ?? 0) ?? []) {
       server.close();
-      // What came by a connection that stays would be for no app.
+      // A request on a connection that stays open would reach no app.
       server.closeAllConnections();
     }
     this.#servers.delete(port ?? 0);

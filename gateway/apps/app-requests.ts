@@ -1,4 +1,4 @@
-/** What holds of every request to an app, be it for an answer or for a socket. */
+/** The common part of all requests to an app, for an answer or for a socket. */
 import { ActorError } from "../../schemas/errors.ts";
 
 /** Without the query. Throws `invalid_request` where it is none. */
@@ -13,7 +13,7 @@ export function pathOf(path: string): string {
 const failureOf = ({ details: { bound } }: ActorError) =>
   bound === undefined ? "the app's code failed" : `the app's process has ended: ${bound}`;
 
-/** What an app's code threw, also at its start, is for its own log. */
+/** Hides errors that the app's code threw, also at its start. They are only for its own log. */
 export function withoutInside(error: unknown): unknown {
   if (!(error instanceof ActorError)) return error;
   switch (error.code) {

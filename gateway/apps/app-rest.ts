@@ -30,7 +30,7 @@ import { notFound } from "../http/middleware/not-found.ts";
 import { requestId } from "../http/middleware/request-id.ts";
 import { AppBodies } from "./app-bodies.ts";
 
-/** What a binding may do, as permissions of tokens have it. */
+/** The permissions of each binding, as tokens have them. */
 const PERMISSIONS = {
   artifacts: ["artifacts.write"],
   browser: ["browser-rendering.write"],

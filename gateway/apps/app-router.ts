@@ -194,7 +194,7 @@ function appRequest(addresses: AppAddresses, { request, asked }: Exchange): AppR
   };
 }
 
-/** What comes after the first of an answer's body. Until it is read its app makes it for nobody. */
+/** The rest of an answer's body. The app makes it only as it is read. */
 class Rest {
   readonly #streams: StreamReader;
   readonly #rest: AnswerStream;

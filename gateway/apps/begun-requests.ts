@@ -23,7 +23,7 @@ export class BegunRequests {
     });
   }
 
-  /** What is called is written anew for each try: so the next host sees what was heard since. */
+  /** Calls with a fresh request for each try, so that the next host learns what was heard since. */
   async run<T>(request: AppRequest, call: (request: EntryRequest) => Promise<T>): Promise<T> {
     if (isSafeMethod(request.method)) return call(request);
     this.#last += 1;

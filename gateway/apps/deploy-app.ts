@@ -17,7 +17,7 @@ const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
 export interface DeployParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
-  /** Where apps have ports of their own. */
+  /** The ports of apps; absent where apps have none. */
   ports?: Pick<AppPorts, "open" | "release"> | undefined;
 }
 

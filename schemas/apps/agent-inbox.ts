@@ -28,7 +28,7 @@ export const Delivery = z.object({
   /** Counts up from 1, in the order of arrival. */
   number: z.int().min(1),
   status: DeliveryStatus,
-  /** As its provider numbers events; a repeat of it is not taken again for EVENT_IDS_KEPT_MS. */
+  /** The provider's id of the event. For EVENT_IDS_KEPT_MS an event with the same id counts as a repetition. */
   eventId: z.string(),
   eventType: z.string().optional(),
   /** The provider, or `artifacts`. */
@@ -42,14 +42,14 @@ export const Delivery = z.object({
   nextAttemptAt: EpochMs.optional(),
   /** Times it was replayed. */
   replays: z.int().min(0),
-  /** What the agent answered at the last try. */
+  /** Status of the agent's answer at the last try. */
   answerStatus: z.int().optional(),
   error: z.string().optional(),
 });
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryOutcome = z.object({
-  /** What `onRequest` answered; absent where it threw, or did not run. */
+  /** Status of the answer of `onRequest`; absent if it threw or did not run. */
   status: z.int().min(100).max(599).optional(),
   error: z.string().max(DELIVERY_ERROR_CHARS_MAX).optional(),
 });
@@ -71,7 +71,7 @@ export const ReceivedEvent = z.object({
   source: z.string().min(1).max(32),
   eventId: z.string().min(1).max(EVENT_ID_CHARS_MAX),
   eventType: z.string().max(EVENT_TYPE_CHARS_MAX).optional(),
-  /** What `onRequest` gets. */
+  /** The request that `onRequest` gets. */
   request: AppRequest,
   bodyBytes: z.int().min(0),
   /** How long and how many events the log keeps, as the app's configuration has it now. */
@@ -113,7 +113,7 @@ export const agentInbox = defineContract({
      */
     settle: {
       input: Delivered.extend({
-        /** It asks for what is next itself, while the mail it does that for waits: none is sent for that. */
+        /** The host asks for the next delivery itself while its mail waits, so the inbox sends no mail for it. */
         takesNext: z.boolean().optional(),
       }),
       /** True where it is to ask. */

@@ -1,6 +1,6 @@
 /**
- * What an agent's host says to the gateways that hold its sockets. Core messages, answered, so that order and loss
- * are known.
+ * Messages of an agent's host to the gateways that hold its sockets. They are core messages with answers, so that
+ * order and loss are known.
  */
 import { z } from "zod";
 import { Frame } from "./agent.ts";

@@ -15,7 +15,7 @@ export const Connection = z.object({
   id: z.string().min(1).max(256),
   /** Number among the sockets of its gateway: what frames are addressed to. */
   number: z.int().min(1),
-  /** Where frames go: see agent-sockets.ts. */
+  /** The gateway that frames go to: see agent-sockets.ts. */
   gateway: z.string(),
 });
 export type Connection = z.infer<typeof Connection>;
@@ -93,8 +93,8 @@ export const agent = defineContract({
     /** The agent's next timer is due: from its alarm. */
     wake: { input: z.object({ at: EpochMs }) },
     /**
-     * Its inbox has deliveries for it: its host takes them there, by `current` and `settle`. Once too often does no
-     * harm.
+     * Notifies the agent that its inbox has deliveries. Its host takes them by `current` and `settle`. A needless
+     * notice does no harm.
      */
     deliver: { input: Nothing },
     /** Ends it in memory, so that it opens in the version that serves by then. */
@@ -136,7 +136,7 @@ export const EntryRequest = AppRequest.extend({
       /** Hears `request` as soon as code has it. */
       subject: z.string(),
       request: z.string(),
-      /** It was heard already. */
+      /** The request has begun already. */
       isKnown: z.boolean().optional(),
     })
     .optional(),

@@ -10,7 +10,7 @@ export const StreamQuestion = z.object({
   stream: z.string(),
   /** Counts from 1. */
   part: z.int().min(1),
-  /** Nobody reads on. */
+  /** The reader has left. */
   isLeft: z.literal(true).optional(),
 });
 export type StreamQuestion = z.infer<typeof StreamQuestion>;

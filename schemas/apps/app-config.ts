@@ -1,7 +1,4 @@
-/**
- * What an app's configuration (`trunkline.jsonc`) may say. Unknown keys are refused with the nearest name that
- * exists.
- */
+/** The configuration of an app (`trunkline.jsonc`). Unknown keys are refused with the nearest name that exists. */
 import { z } from "zod";
 import { NamespaceName, RepoName } from "../repositories/git-names.ts";
 import { AppName, BindingName, ClassName } from "./app-names.ts";
@@ -23,7 +20,7 @@ const Var = z.unknown().refine((value) => {
   return text !== undefined && Buffer.byteLength(text) <= APP_VAR_BYTES_MAX;
 }, `expected a JSON value of at most ${APP_VAR_BYTES_MAX} bytes`);
 
-/** Where the entity of an event is: it names the agent. */
+/** The place of an event's entity, which names the agent. */
 export const EntitySource = z.union([
   /** `:entity` of the endpoint's path. */
   z.strictObject({ path: z.literal(true) }),
@@ -35,7 +32,7 @@ export const EntitySource = z.union([
 ]);
 export type EntitySource = z.infer<typeof EntitySource>;
 
-/** Where an event's id or type is, besides where its provider has it. */
+/** The place of an event's id or type, if it differs from the provider's usual one. */
 export const FieldSource = z.union([
   z.strictObject({ body: z.string().regex(/^(\/[^/]*)+$/, "expected a JSON pointer such as /id") }),
   z.strictObject({ header: z.string().regex(/^[\w-]+$/, "expected the name of a header") }),
@@ -49,7 +46,7 @@ export const HmacScheme = z.strictObject({
   encoding: z.enum(["hex", "base64"]).default("hex"),
   /** Before the signature, as in `sha256=`. */
   prefix: z.string().max(32).default(""),
-  /** Where the time is, in epoch seconds: then `<time>.<body>` is what is signed. */
+  /** The header with the time in epoch seconds. With it, the signed text is `<time>.<body>`. */
   timestamp_header: z
     .string()
     .regex(/^[\w-]+$/, "expected the name of a header")
@@ -141,7 +138,7 @@ export const AppConfig = z.strictObject({
   events: z.array(EventRule).max(APP_EVENT_RULES_MAX).default([]),
   deliveries: z
     .strictObject({
-      /** What an agent's log of deliveries keeps. */
+      /** How long, and how many deliveries, an agent's log keeps. */
       keep_days: z.int().min(1).max(365).default(30),
       keep_count: z.int().min(1).max(100_000).default(10_000),
     })
@@ -149,7 +146,7 @@ export const AppConfig = z.strictObject({
 });
 export type AppConfig = z.infer<typeof AppConfig>;
 
-/** One that is to be deployed. What is stored may be from before a rule. */
+/** A configuration that is to be deployed. A stored one may be older than a rule. */
 export const NewAppConfig = AppConfig.superRefine(checkNames);
 
 interface Names {
@@ -162,7 +159,7 @@ interface Names {
   events: { agent: string }[];
 }
 
-/** What stands in `env` stands there once, and events go to agents that there are. */
+/** Checks that each name in `env` occurs once, and that events go to existing agents. */
 function checkNames(config: Names, context: z.RefinementCtx): void {
   const bindings = config.agents.map(({ binding }) => binding);
   for (const list of ["webhooks", "events"] as const) {

@@ -11,12 +11,12 @@ export type InlineBody = z.infer<typeof InlineBody>;
 export const Body = z.union([...InlineBody.options, z.object({ blob: z.string() })]);
 export type Body = z.infer<typeof Body>;
 
-// It would take a byte order mark at the start away.
+// Without this option the decoder would remove a byte order mark at the start.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON takes six characters for each.
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/;
 
-/** As it stands in a message: text where that is exact, and shorter in JSON than base64 is at its worst. */
+/** The body as a message holds it: as text if that is exact and shorter in JSON than base64, else as base64. */
 export function inlineBody(bytes: Uint8Array): InlineBody {
   const text = exactText(bytes);
   if (text !== undefined && !CONTROLS.test(text)) return { text };
@@ -55,7 +55,8 @@ const isPairOfStrings = (value: unknown): boolean =>
 export const AppRequest = z.object({
   method: z.string(),
   /**
-   * As the client wrote it, with scheme and host of the app's own address and without the prefix that led to the app.
+   * The URL as the client wrote it, with scheme and host of the app's own address, without the prefix that led to the
+   * app.
    */
   url: z.string(),
   headers: HeaderList,
@@ -67,7 +68,7 @@ export type AppRequest = z.infer<typeof AppRequest>;
 export const isSafeMethod = (method: string): boolean => SAFE_METHODS.has(method);
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Where the rest of a body is read that its app is still making: see answer-stream.ts. */
+/** The stream with the rest of a body that the app is still making: see answer-stream.ts. */
 export const AnswerStream = z.object({ subject: z.string(), stream: z.string() });
 export type AnswerStream = z.infer<typeof AnswerStream>;
 
@@ -75,7 +76,7 @@ export const AppAnswer = z.object({
   status: z.int().min(200).max(599),
   headers: HeaderList,
   body: Body.optional(),
-  /** What comes after `body`. */
+  /** The rest after `body`. */
   rest: AnswerStream.optional(),
 });
 export type AppAnswer = z.infer<typeof AppAnswer>;

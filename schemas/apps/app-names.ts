@@ -1,4 +1,4 @@
-/** How apps, their agents and what they are bound to are named. */
+/** Names of apps, of their agents and of bindings. */
 import { z } from "zod";
 import { KEY_CHARS_MAX } from "../limits.ts";
 import { encodeKey } from "../subjects.ts";
@@ -54,7 +54,7 @@ const AGENT_KEY_CHARS_MAX = KEY_CHARS_MAX - 32;
 export const isAddress = (key: string): boolean =>
   key.isWellFormed() && encodeKey(key).length <= AGENT_KEY_CHARS_MAX;
 
-/** What `agentKey` made this of; undefined where it is none. */
+/** Reads the key that `agentKey` makes; undefined if it is none. */
 export function readAgentKey(key: string): AgentAddress | undefined {
   const [accountId, app, className, ...name] = key.split(".");
   const read = AgentAddress.safeParse({ accountId, app, className, name: name.join(".") });

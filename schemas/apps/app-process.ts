@@ -1,6 +1,6 @@
 /**
- * What an app's process and its host say to each other, over the IPC channel with V8's serialization. The process
- * runs user code and owns the databases of its agents; the host owns the bus, sockets, timers and all that goes out.
+ * Messages between an app's process and its host, over the IPC channel with V8's serialization. The process runs user
+ * code and owns the databases of its agents; the host owns the bus, sockets, timers and everything that leaves.
  */
 
 import type { CallId } from "../call-id.ts";
@@ -14,7 +14,7 @@ export interface StartProcess {
   type: "start";
   /** The bundle's file, below a folder that the process may read. */
   bundle: string;
-  /** Where databases go while they are open. */
+  /** The folder of open databases. */
   workFolder: string;
   env: {
     /** Vars and secrets by name. */
@@ -41,7 +41,7 @@ export interface ProcessConnection {
   gateway: string;
 }
 
-/** What a turn is for: the shapes are those of the `agent` contract, bodies and frames as bytes or text. */
+/** The event of a turn. The shapes are those of the `agent` contract, with bodies and frames as bytes or text. */
 export type TurnInput =
   | { type: "request"; request: ProcessRequest }
   | { type: "deliver"; deliveryId: string; attempt: number; request: ProcessRequest }
@@ -72,20 +72,20 @@ export type ProcessRequest = Omit<AppRequest, "body"> & { body?: Uint8Array | un
 /** `rest` is set by the host alone. */
 export type ProcessAnswer = Omit<AppAnswer, "body"> & {
   body?: Uint8Array | undefined;
-  /** What comes after `body`: number of a stream that this process makes. */
+  /** The rest after `body`: the number of a stream that this process makes. */
   stream?: number | undefined;
-  /** The same, where another makes it: the number under which its host lent it to this one. */
+  /** The rest after `body`, if another process makes it: the number under which the host lent it to this one. */
   lent?: number | undefined;
 };
 
-/** What comes next of a stream. */
+/** The next part of a stream. */
 export type StreamPart =
   | { bytes: Uint8Array }
   | { isEnd: true }
   /** There is no more of it, and this was not the end. */
   | { failed: string };
 
-/** What a turn ends with. */
+/** The result of a turn. */
 export type TurnResult =
   | { type: "answer"; answer: ProcessAnswer }
   | { type: "invoked"; result: Uint8Array }
@@ -187,7 +187,7 @@ export type FromProcess =
       after: number;
       error: ProcessError;
     }
-  /** What was pulled of a stream. */
+  /** A part that was pulled from a stream. */
   | {
       type: "part";
       agent?: number | undefined;
@@ -218,11 +218,11 @@ export type ProcessAction = { gateway: string; to: number[] } & (
   | { close: SocketClose }
 );
 
-/** What user code wants of the outside, done by the host. */
+/** An operation outside the process that user code asks for and the host does. */
 export type Operation =
   /** Through the egress guard. Redirects are followed as fetch does, each target held to the guard. */
   | { type: "fetch"; request: ProcessRequest; redirect: "follow" | "error" | "manual" }
-  /** Another agent of this app: its `onRequest`, or a public method. */
+  /** A request to another agent of this app: to its `onRequest`, or to a public method. */
   | { type: "agent.request"; className: string; name: string; request: ProcessRequest }
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**

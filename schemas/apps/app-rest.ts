@@ -16,18 +16,18 @@ export const AppRestRequest = z.object({
   accountId: Id,
   app: AppName,
   /**
-   * What the app may do: `artifacts` stands for artifacts.write, `browser` for browser-rendering.write, and no more.
+   * The app's permission: `artifacts` means artifacts.write, `browser` means browser-rendering.write, and no more.
    */
   permission: z.enum(["artifacts", "browser"]),
   /** The one namespace of repositories that the call may reach; a call with `artifacts` and without it reaches none. */
   namespace: NamespaceName.optional(),
   /** The path and query of its URL are below `/v4/accounts/{accountId}`; scheme and host say nothing. */
   request: AppRequest,
-  /** Nobody waits after that. */
+  /** Time after which nobody waits. */
   deadlineAt: EpochMs,
 });
 export type AppRestRequest = z.infer<typeof AppRestRequest>;
 
-/** As HTTP would have it, errors too. A body that is a blob has a time to live, and is its reader's to remove. */
+/** The HTTP answer, errors included. A body that is a blob has a time to live, and its reader removes it. */
 export const AppRestAnswer = AppAnswer;
 export type AppRestAnswer = z.infer<typeof AppRestAnswer>;

@@ -26,9 +26,9 @@ export const TokenIdentity = z.object({
   clientId: z.string().optional(),
   /** Accounts that it opens. */
   accountIds: z.array(z.string()),
-  /** What the person allowed the client of an access token, or the permissions of an API token. */
+  /** The scopes that the person allowed the client of an access token, or the permissions of an API token. */
   scopes: z.array(z.string()),
-  /** What it may do in the app's own account now; empty where it does not open that. */
+  /** The token's permissions in the app's own account now; empty if it does not open that account. */
   permissions: z.array(z.string()),
   expiresAt: EpochMs.optional(),
 });
@@ -36,9 +36,9 @@ export type TokenIdentity = z.infer<typeof TokenIdentity>;
 
 export const AppTokenAnswer = z.union([
   z.object({ identity: TokenIdentity }),
-  /** It is no token, or is good no more. */
+  /** The text is no token, or the token is no longer valid. */
   z.object({ isUnknown: z.literal(true) }),
-  /** It cannot be said now. */
+  /** The answer is not known now. */
   z.object({ isUnavailable: z.literal(true) }),
 ]);
 export type AppTokenAnswer = z.infer<typeof AppTokenAnswer>;

@@ -29,20 +29,20 @@ export const appUsage = defineContract({
      */
     hold: {
       input: z.object({
-        /** Its key. */
+        /** The agent's key. */
         agent: z.string(),
-        /** What it needs, and what it would like, so that it need not ask at each record. */
+        /** Bytes that the agent needs, and bytes that it would like, so that it need not ask at each record. */
         bytes: Bytes,
         wanted: Bytes,
         limits: AgentLimits,
       }),
       reply: z.object({ bytes: Bytes }),
     },
-    /** What an agent's inbox, or its queue of outgoing webhooks, keeps by now. */
+    /** Reports the bytes that an agent's inbox or its queue of outgoing webhooks stores. */
     stored: {
       input: z.object({ agent: z.string(), part: z.enum(["inbox", "outgoing"]), bytes: Bytes }),
     },
-    /** All of an app is gone. */
+    /** Everything of an app was removed. */
     purged: { input: z.object({ app: AppName }) },
     get: {
       input: z.object({}),

@@ -31,7 +31,7 @@ export const SealedSecret = z.object({
 });
 export type SealedSecret = z.infer<typeof SealedSecret>;
 
-/** All that a process needs to serve it. */
+/** Everything that a process needs to serve the app. */
 export const ServingApp = z.object({
   version: z.int().min(1),
   bundle: z.string(),
@@ -63,7 +63,7 @@ export const app = defineContract({
     get: { input: Nothing, reply: Overview },
     /** Refuses with `not_found` where nothing serves. */
     getServing: { input: Nothing, reply: ServingApp },
-    /** One that may not serve yet: for its check. */
+    /** Returns a version that may not serve yet, for its check. */
     getVersion: { input: z.object({ version: z.int().min(1) }), reply: ServingApp },
     /** A version to be checked. The bundle is stored by then. */
     stage: {
@@ -74,9 +74,9 @@ export const app = defineContract({
       }),
       reply: z.object({ version: z.int().min(1) }),
     },
-    /** It started: it serves from here on, unless a later one does already. */
+    /** Reports that the version started. It serves from now on, unless a later one does already. */
     activate: { input: z.object({ version: z.int().min(1) }), reply: Overview },
-    /** It did not start: what served goes on. */
+    /** Reports that the version did not start. The serving version goes on. */
     reject: {
       input: z.object({ version: z.int().min(1), reason: z.string().max(4_000) }),
       reply: Nothing,
@@ -94,7 +94,7 @@ export const app = defineContract({
     [REPO_HAPPENED]: { input: RepoHappened },
     /** A reminder, in case that what was given away came to nothing. */
     purgeAgain: { input: Nothing },
-    /** All that it kept is gone. */
+    /** Everything that the app stored was removed. */
     purged: { input: Nothing },
   },
 });

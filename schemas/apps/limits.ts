@@ -30,10 +30,7 @@ export const AGENTS_PER_ACCOUNT = 10_000;
  * changes.
  */
 export const AGENTS_PER_ACCOUNT_MAX = 100_000;
-/**
- * What an account's agents keep where nothing is set, with the bodies of their webhooks: half of
- * AGENTS_STORE_BYTES_MAX.
- */
+/** Default for what an account's agents store, with the bodies of their webhooks: half of AGENTS_STORE_BYTES_MAX. */
 export const AGENT_BYTES_PER_ACCOUNT = 1024 ** 3;
 /** The unit in which agents ask for room: small ones ask once, others each time they have grown by a quarter. */
 export const AGENT_ROOM_BYTES = 16 * 1024;
@@ -71,18 +68,23 @@ export const AGENT_IDLE_MS = 60_000;
 export const APP_WAL_FILES_MAX = 64;
 /** A process whose agents are all gone ends. */
 export const APP_PROCESS_IDLE_MS = 120_000;
-/** What a process may take to load its bundle and say that it is ready: some 10 s where six want each processor. */
+/**
+ * Time for a process to load its bundle and report that it is ready: some 10 s when six processes compete for each
+ * processor.
+ */
 export const APP_START_MS_MAX = 20_000;
 /** The heap of one app's process, and all that it may be resident. */
 export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
 /** Processes of apps on one host, at some 50 MB each. */
 export const APP_PROCESSES_MAX = 100;
-/** What an app serves is asked for again after so long, where nobody said that it changed. */
+/** How long a gateway uses what it knows of an app without a notice of a change. */
 export const APP_SERVING_KEPT_MS = 5_000;
 /** A token that an app asks about: ours have 79 characters, and a longer one is none. */
 export const APP_TOKEN_CHARS_MAX = 1_024;
-/** What a process said and its host holds, until it is durable, sent or done; past it the process is ended. */
+/**
+ * Bytes that a process sent and its host holds until they are durable, sent or done. Past it the process is ended.
+ */
 export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
 /**
  * Log lines of one process per second. The log says how many further lines are missing. The process keeps this limit,
@@ -90,7 +92,7 @@ export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
  */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
 
-/** What is kept of where an error was thrown: an answer of an app and a line of its log hold it. */
+/** Characters of a stack that are kept: an answer of an app and a line of its log have room for them. */
 export const APP_STACK_CHARS_MAX = 4_000;
 /** The name of an error that code of an app threw: that of a class. */
 export const APP_ERROR_NAME_CHARS_MAX = 100;
@@ -145,7 +147,7 @@ export const OUTGOING_WAITING_MAX = 1_000;
 export const OUTGOING_RETRY_AFTER_MS_MAX = 86_400_000;
 /** However often its endpoint's breaker was open: then it has failed. Twice what the tries take. */
 export const OUTGOING_AGE_MS_MAX = 3 * 86_400_000;
-/** What is kept of an answer, and what is read of it at all. */
+/** Characters of an answer that are kept, and bytes of it that are read. */
 export const OUTGOING_ANSWER_CHARS_KEPT = 1_000;
 /** A sealed secret in base64: APP_SECRET_BYTES_MAX, nonce and tag. */
 export const SEALED_CHARS_MAX = 12_000;

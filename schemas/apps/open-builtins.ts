@@ -37,7 +37,7 @@ export function closedSpecifier(name: string, importer: string): string {
 }
 
 export interface ReadSpecifier {
-  /** What Node would import. */
+  /** The module that Node would import. */
   module: string;
   /** The module without `node:`. */
   name: string;

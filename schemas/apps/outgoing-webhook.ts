@@ -27,8 +27,8 @@ export const OutgoingUrl = z
   }, "expected an http:// or https:// address without user and password");
 
 /**
- * What signs. By the name of a secret of the app, which is read anew at each try; or sealed by SecretBox for the name
- * `OUTGOING_SECRET` of the app, where user code gave a value that is none of its app's secrets.
+ * The signing secret: the name of a secret of the app, which is read again at each try; or a sealed value for the
+ * name `OUTGOING_SECRET`, if user code passed a value that is none of its app's secrets.
  */
 export const SigningSecret = z.union([
   z.object({ name: BindingName }),
@@ -47,7 +47,7 @@ export const OUTGOING_SECRET = "outgoing/webhook";
 export const OutgoingStatus = z.enum(["waiting", "arrived", "failed"]);
 export type OutgoingStatus = z.infer<typeof OutgoingStatus>;
 
-/** What came of one try. */
+/** The result of one try. */
 export const OutgoingTry = z.object({
   at: EpochMs,
   durationMs: z.int().min(0),
@@ -98,7 +98,7 @@ export const outgoingWebhook = defineContract({
       input: z.object({ url: OutgoingUrl, secret: SigningSecrets.optional() }),
       reply: OutgoingWebhook,
     },
-    /** One that has ended goes out once more, under its id, all its tries anew. */
+    /** Sends an ended webhook once more under its id, with all tries again. */
     resend: { input: z.object({ number: z.int().min(1) }), reply: OutgoingWebhook },
     list: {
       input: z.object({
@@ -127,7 +127,7 @@ export const outgoingWebhook = defineContract({
         number: z.int().min(1),
         attempt: z.int().min(1),
         outcome: OutgoingTry,
-        /** As the receiver asked for it. */
+        /** The pause that the receiver asked for. */
         retryAfterMs: z.int().min(0).optional(),
       }),
     },
@@ -185,7 +185,7 @@ export const endpointBreaker = defineContract({
         z.object({ isOpen: z.literal(true), until: EpochMs }),
       ]),
     },
-    /** What came of an admitted try, by its `probe`; a repeat of it is known. */
+    /** Reports the result of an admitted try by its `probe`. A repeated report is recognised. */
     report: { input: z.object({ probe: Id, isSuccess: z.boolean() }), reply: Nothing },
   },
 });

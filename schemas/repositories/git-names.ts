@@ -39,7 +39,7 @@ export const RepoId = z
 /** A SHA-1, in hex. */
 export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "Expected 40 lower-case hex characters");
 
-/** What a push gives as old value of a ref that is made, and as new value of one that is deleted. */
+/** The old value of a new ref in a push, and the new value of a deleted one. */
 export const ZERO_ID = "0".repeat(40);
 
 /**

@@ -1,4 +1,4 @@
-/** How large what is in repositories may be: what an operator sets, and what follows from it. */
+/** The size limits of repositories: those that an operator sets, and those that follow from them. */
 import {
   COMMIT_BODY_BYTES_MAX,
   FILE_BYTES_MAX,

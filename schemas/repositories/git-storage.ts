@@ -27,11 +27,11 @@ export const gitStorage = defineContract({
      * bound.
      */
     hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
-    /** Told once it is stored; or that nothing of it is, or nothing that was not there. */
+    /** Reports that the bytes are stored; or that none are, or only bytes that were stored before. */
     settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },
     /** Counts what is stored already: many small things together. */
     add: { input: z.object({ bytes: Bytes }), reply: GitStored },
-    /** Told by the sweep. */
+    /** The sweep reports removed bytes. */
     removed: { input: z.object({ bytes: Bytes }), reply: Nothing },
     get: { input: Nothing, reply: GitStored },
   },

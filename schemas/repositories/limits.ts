@@ -66,7 +66,7 @@ export const PUSH_TREES_MAX = 400_000;
 export const PUSH_OPTIONS_MAX = 64;
 export const PUSH_OPTION_CHARS_MAX = 1_024;
 /**
- * All of them as JSON: they stand in the event of each ref, and with EVENT_REFS_MAX of them still fit
+ * Bytes of all options as JSON. They are in the event of each ref, and EVENT_REFS_MAX events still fit
  * TRANSITION_ROW_BYTES_MAX.
  */
 export const PUSH_OPTIONS_BYTES_MAX = 4_096;
@@ -118,7 +118,7 @@ export const EVENT_OTHERS_MAX = 50;
 export const GIT_PROCESS_MS_MAX = 30 * 60_000;
 /** Address space of one process: the largest honest pack takes a third of it, a delta bomb all there is. */
 export const GIT_PROCESS_KIB_MAX = 800_000;
-/** What is kept of what a process says on its error output. */
+/** Characters that are kept of a process's error output. */
 export const GIT_STDERR_CHARS_MAX = 4_000;
 /** The commands of a push before its pack: REFS_MAX of them with names at their bound, and options. */
 export const PUSH_HEAD_BYTES_MAX = 16 * 1024 * 1024;
@@ -156,7 +156,7 @@ export const PACK_SWEEP_BATCH = 300;
 
 /** Bytes of packs kept on disk. */
 export const GIT_CACHE_BYTES_MAX = 20_000_000_000;
-/** What is no longer named stays so long: a process that started before may still read it. */
+/** How long an unnamed file stays, because a process that started earlier may still read it. */
 export const GIT_CACHE_GRACE_MS = 2 * GIT_PROCESS_MS_MAX;
 /** Names of repositories a gateway remembers with their ids. */
 export const GIT_NAMES_KEPT = 10_000;
@@ -190,7 +190,7 @@ export const REF_CHARS_MAX = 1_024;
 export const READ_BYTES_MAX = 256 * 1024 * 1024;
 /** A file's path as it is sent: PATH_MAX of Linux. */
 export const PATH_BYTES_MAX = 4_096;
-/** What is looked at of a file to tell its type, as git itself does to tell text. */
+/** Bytes of a file that decide its type. Git looks at as many to recognise text. */
 export const SNIFFED_BYTES = 8_000;
 
 // --- Diffs and archives ---
@@ -206,7 +206,7 @@ export const ARCHIVE_BYTES_MAX = 1_000_000_000;
 
 /** Files of one commit by REST; more are better pushed. */
 export const COMMIT_CHANGES_MAX = 1_000;
-/** Its body, at least: a file of FILE_BYTES_MAX in base64, and the rest. */
+/** Body of a commit by REST, at least: a file of FILE_BYTES_MAX in base64, and the rest. */
 export const COMMIT_BODY_BYTES_MAX = 48 * 1024 * 1024;
 export const COMMIT_MESSAGE_CHARS_MAX = 65_536;
 export const COMMIT_AUTHOR_CHARS_MAX = 256;

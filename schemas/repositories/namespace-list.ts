@@ -7,7 +7,7 @@ import { NAMESPACE_LIST_MAX } from "./limits.ts";
 
 const Nothing = z.object({});
 
-/** As its namespace last told it. */
+/** A namespace as it last reported itself. */
 export const ListedNamespace = z.object({
   name: NamespaceName,
   repoCount: z.int().min(0),
@@ -38,9 +38,9 @@ export const namespaceList = defineContract({
       }),
     },
 
-    /** Told by a namespace that has come to be, or is not as it was. */
+    /** A new or changed namespace reports itself. */
     changed: { input: ListedNamespace },
-    /** Told by one that is no more. */
+    /** A removed namespace reports its end. */
     removed: { input: z.object({ name: NamespaceName }) },
   },
 });

@@ -10,7 +10,7 @@ const Nothing = z.object({});
 
 export const NamespaceEntry = z.object({
   accountId: Id,
-  /** As it was written when it was made. */
+  /** The name in its original spelling. */
   name: NamespaceName,
   repoCount: z.int().min(0),
   createdAt: EpochMs,
@@ -18,7 +18,7 @@ export const NamespaceEntry = z.object({
 });
 export type NamespaceEntry = z.infer<typeof NamespaceEntry>;
 
-/** What a listing shows of a repository. */
+/** A repository in a listing. */
 export const RepoListing = RepoEntry.pick({
   id: true,
   name: true,
@@ -72,9 +72,9 @@ export const namespace = defineContract({
       reply: z.object({ repos: z.array(RepoListing), more: z.boolean(), total: z.int().min(0) }),
     },
 
-    /** Told by a repository that has come to be, or is not as it was. */
+    /** A new or changed repository reports itself. */
     repoChanged: { input: RepoListing },
-    /** Told by a repository that was removed. */
+    /** A removed repository reports its end. */
     repoRemoved: { input: z.object({ id: RepoId, name: RepoName }) },
   },
 });

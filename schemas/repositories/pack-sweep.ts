@@ -11,7 +11,7 @@ export const PACK_SWEEP = "packs";
 
 const Nothing = z.object({});
 
-/** What is swept: packs, and large files. */
+/** The sorts of blobs that are swept: packs, and large files. */
 export const SweptFamily = z.enum(["pack", "lfs"]).default("pack");
 export type SweptFamily = z.output<typeof SweptFamily>;
 
@@ -30,7 +30,7 @@ export const packSweep = defineContract({
   messages: {
     /** There are packs: from now on they are swept. Once more changes nothing. */
     begin: { input: Nothing },
-    /** Its time, for who is about to look at what is named. */
+    /** Returns the actor's time, for a sweep that is about to read which packs are named. */
     observe: { input: Nothing, reply: z.object({ at: EpochMs }) },
     /**
      * Condemns packs that nobody names. Answers those that nobody has named for so long that they go now: nobody is
@@ -48,8 +48,8 @@ export const packSweep = defineContract({
     listRemovable: { input: Nothing, reply: z.object({ removable: StoredPacks }) },
     removed: { input: z.object({ packs: StoredPacks }), reply: Nothing },
     /**
-     * Nothing of these is removed for PACK_HELD_MS; whether they are there is for the asker to see to, after this.
-     * Refuses with `busy` where one of them is being removed.
+     * Keeps these blobs from removal for PACK_HELD_MS. The caller then checks whether they exist. Refuses with `busy`
+     * while one of them is being removed.
      */
     hold: {
       input: z.object({

@@ -8,7 +8,7 @@ export interface RefCommand {
 }
 
 export interface RefStanding {
-  /** Where the ref is; ZERO_ID where it is not. */
+  /** The present value of the ref; ZERO_ID if there is none. */
   tip: string | undefined;
   protectedRefs: readonly string[];
   /** The ref of the default branch. */
@@ -17,7 +17,7 @@ export interface RefStanding {
   isForward: boolean;
 }
 
-/** What became of one command of a push. A letter each, so that the answer to REFS_MAX commands can be kept. */
+/** The result of one command of a push, as a letter, so that the answer to REFS_MAX commands can be kept. */
 export const REF_RESULTS = {
   o: "ok",
   f: "fetch first",

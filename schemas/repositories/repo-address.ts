@@ -1,4 +1,4 @@
-/** Where a repository is found. */
+/** The address of a repository. */
 import { z } from "zod";
 import { Id } from "../values.ts";
 import { NamespaceName, RepoName } from "./git-names.ts";

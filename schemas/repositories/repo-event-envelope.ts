@@ -51,7 +51,7 @@ export const RepoEventEnvelope = z.discriminatedUnion("type", [
       ref: z.string(),
       before: z.string(),
       after: z.string(),
-      /** What is new in the ref, the oldest first; the newest of them where there are more. */
+      /** The new commits of the ref, the oldest first. If there are too many, only the newest of them. */
       commits: z.array(
         z.object({
           id: z.string(),

@@ -23,7 +23,7 @@ export const RefChange = z.object({ ref: z.string(), before: z.string(), after: 
 export type RefChange = z.infer<typeof RefChange>;
 
 const Person = z.object({ name: z.string(), email: z.string() });
-/** What is new in a ref. */
+/** The new commits of a ref. */
 export const PushedCommits = z.object({
   /** The newest, the oldest of those first. */
   commits: z
@@ -68,7 +68,7 @@ const single = [
   z.object({ ...Of, type: z.literal("token.revoked"), tokenId: RepoTokenId }),
 ] as const;
 
-/** What the client said beside the push. */
+/** Push options of the client. */
 const options = z.array(z.string()).optional();
 
 /** The event as its sender reports it. */
@@ -80,21 +80,21 @@ export const RepoEvent = z.discriminatedUnion("type", [
     refs: z.array(RefChange).max(EVENT_REFS_MAX),
     /** Total number of refs; `refs` are the first of them. */
     refsTotal: z.int().min(1),
-    /** Where other refs were before it: what they lead to is not new. */
+    /** Values of other refs before the push. Commits that they lead to are not new. */
     others: z.array(ObjectId).max(EVENT_OTHERS_MAX).default([]),
     options,
   }),
 ]);
 export type RepoEvent = z.output<typeof RepoEvent>;
 
-/** As it is kept: an event for each ref of a push. */
+/** A stored event: one for each ref of a push. */
 export const KeptRepoEvent = z.discriminatedUnion("type", [
   ...single,
   z.object({
     ...Of,
     type: z.literal("pushed"),
     ...RefChange.shape,
-    /** Somebody looks for its commits. */
+    /** A gateway looks for its commits. */
     open: z.boolean().optional(),
     pushed: PushedCommits.optional(),
     options,

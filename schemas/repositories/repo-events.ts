@@ -40,7 +40,7 @@ export const repoEvents = defineContract({
   kind: "repo-events",
   messages: {
     happened: { input: z.object({ event: RepoEvent }) },
-    /** Told by who looked at a push: what is new in each of its refs; null where that cannot be said. */
+    /** A gateway reports the new commits of each ref of a push; null if they cannot be found. */
     described: {
       input: z.object({
         events: z.array(z.object({ number: z.int().min(1), pushed: PushedCommits.nullable() })),

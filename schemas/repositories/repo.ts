@@ -36,7 +36,7 @@ export { RepoAddress };
 export const RepoStatus = z.enum(["ready", "importing", "forking", "failed"]);
 export type RepoStatus = z.infer<typeof RepoStatus>;
 
-/** What can be changed of a repository at any time. */
+/** The settings of a repository, which can change at any time. */
 export const RepoSettings = z.object({
   description: Sentence.nullable(),
   defaultBranch: BranchName,
@@ -44,7 +44,7 @@ export const RepoSettings = z.object({
   protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
 });
 
-/** How far an import is: what it is at, and how much of that is done. */
+/** The progress of an import: its present step, and how much of it is done. */
 export const ImportProgress = z.object({
   step: z.enum(["asking", "receiving", "resolving", "checking", "large_files"]),
   percent: z.int().min(0).max(100).nullable(),
@@ -55,7 +55,7 @@ export type ImportProgress = z.infer<typeof ImportProgress>;
 export const RepoEntry = RepoAddress.extend({
   ...RepoSettings.shape,
   id: RepoId,
-  /** Where its first content came from. */
+  /** The origin of the first content. */
   source: z.string().nullable(),
   status: RepoStatus,
   /** Why it failed, or what an import lacks. */
@@ -68,13 +68,13 @@ export const RepoEntry = RepoAddress.extend({
 });
 export type RepoEntry = z.infer<typeof RepoEntry>;
 
-/** Where a repository is imported from. */
+/** The origin of an import. */
 export const RepoOrigin = z.object({
   /** https, without user and password. */
   url: z.string().max(IMPORT_URL_CHARS_MAX),
-  /** Only this branch, if it is named. */
+  /** The only branch to import, if it is named. */
   branch: z.string().nullable(),
-  /** This many commits of each line of history. */
+  /** The number of commits of each line of history. */
   depth: z.int().min(1).max(IMPORT_DEPTH_MAX).nullable().default(null),
   /** Pushes are refused from its end on. */
   readOnly: z.boolean(),
@@ -109,11 +109,11 @@ const Commands = z
     `expected at most ${COMMANDS_BYTES_MAX} bytes; more come in parts`,
   );
 const utf8 = new TextEncoder();
-/** What commands, or options, take of a message. */
+/** Returns the bytes that commands or options take in a message. */
 export const commandsBytes = (commands: readonly string[]) =>
   utf8.encode(JSON.stringify(commands)).length;
 
-/** What a client says beside a push, for who hears of it: `git push -o`. */
+/** Push options, `git push -o`, for the subscribers of the push. */
 const PushOptions = z
   .array(z.string().max(PUSH_OPTION_CHARS_MAX))
   .max(PUSH_OPTIONS_MAX)
@@ -164,7 +164,7 @@ const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
 /** The depth of the directory tree; absent when it was not measured. */
 const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
 
-/** What it may have in all, as it is set where it is asked for; REPO_BYTES_MAX where nobody says. */
+/** Size limit of the repository, as the calling gateway has it set; REPO_BYTES_MAX when absent. */
 const RepoBytes = z.int().min(0).optional();
 
 /** Names of some refs with their values. */
@@ -180,7 +180,7 @@ export const repo = defineContract({
         source: z.string().nullable(),
         status: RepoStatus.exclude(["failed"]),
         token: NewToken.optional(),
-        /** What it has from the beginning, as a fork does. */
+        /** The first content, as a fork has it. */
         content: z
           .object({
             refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
@@ -189,20 +189,20 @@ export const repo = defineContract({
           })
           .optional(),
         shallow: Shallow.optional(),
-        /** What it is to have, where its status is `importing`. */
+        /** The origin of its content, if its status is `importing`. */
         origin: RepoOrigin.optional(),
       }),
       reply: RepoEntry,
     },
-    /** Told by who imports it: where its history ends, before there is any. */
+    /** The import reports the commits at which the history ends, before it adds any content. */
     importShallow: { input: z.object({ commits: Shallow }), reply: Nothing },
-    /** Told by who imports it, now and then. */
+    /** The import reports its progress from time to time. */
     importProgressed: { input: ImportProgress },
-    /** Told by who imports it: it is there, or why it is not. */
+    /** The import reports its end, with the reason if it failed. */
     importEnded: {
       input: z.object({
         failure: z.string().nullable(),
-        /** What did not come along, though it is ready. */
+        /** The parts that could not be imported, although the repository is ready. */
         lacking: z.string().nullable().optional(),
         readOnly: z.boolean(),
       }),
@@ -215,9 +215,12 @@ export const repo = defineContract({
       input: z.object({ status: RepoStatus, failure: z.string().nullable() }),
       reply: RepoEntry,
     },
-    /** It is gone at once; its rows go soon after, its packs with the next sweep. Repeating it changes nothing. */
+    /**
+     * Removes the repository at once. Its rows go soon after, its packs with the next sweep. A repetition changes
+     * nothing.
+     */
     remove: { input: Nothing, reply: Nothing },
-    /** Its name was given up. */
+    /** The namespace has released its name. */
     nameReleased: { input: Nothing },
 
     /**
@@ -270,7 +273,7 @@ export const repo = defineContract({
     swap: {
       input: z.object({
         push: Id,
-        /** All of them, or none where they were staged in `parts`. */
+        /** All commands, or none if they were staged in `parts`. */
         commands: Commands,
         parts: z.int().min(0).max(PUSH_PARTS_MAX),
         atomic: z.boolean(),
@@ -311,7 +314,7 @@ export const repo = defineContract({
         /** Packs that stay and hold objects of the replaced ones. */
         kept: z.array(Sha256).max(SWAP_PACKS_MAX).optional(),
         prune: z.boolean(),
-        /** As it was measured at `version`. */
+        /** The depth as measured at `version`. */
         treeDepth: TreeDepth.optional(),
       }),
       reply: z.object({ version: Version }),
@@ -344,7 +347,7 @@ export const repo = defineContract({
       }),
       reply: Nothing,
     },
-    /** All of them, by their ids. */
+    /** Lists all large files by their ids. */
     listLfsObjects: {
       input: z.object({ after: Sha256.optional() }),
       reply: z.object({ objects: z.array(LfsObject), more: z.boolean() }),
@@ -354,7 +357,7 @@ export const repo = defineContract({
 
     /** Has what no ref leads to dropped for good, soon. */
     prune: { input: Nothing, reply: Nothing },
-    /** Told by who put its packs together: nothing is under way any more. */
+    /** The upkeep reports its end. */
     upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
     /** A push was too large for what there is room for: what nobody needs may give some. */
     roomLacked: { input: Nothing },

@@ -1,4 +1,6 @@
-/** What an agent's inbox keeps: counts and the turn in its value, each event in two rows, ids in others. */
+/**
+ * The stored state of an agent's inbox: counts and the turn in its value, each event in two rows, ids in other rows.
+ */
 import { z } from "zod";
 import { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
@@ -23,9 +25,9 @@ export const AgentInboxState = z.object({
       dueAt: EpochMs.optional(),
     })
     .optional(),
-  /** As the app's configuration had it when an event came last. */
+  /** The app's setting at the time of the latest event. */
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
-  /** What rows hold of requests. */
+  /** Characters of requests in rows. */
   inlineBytes: z.int().min(0),
   /** Bytes of bodies that are blobs, and the sizes that were last reported to the account. */
   blobBytes: z.int().min(0).optional(),
@@ -49,7 +51,7 @@ export const EventRow = z.object({
   /** Bytes of the row with the request. */
   inlineBytes: z.int().min(0),
   blob: z.string().optional(),
-  /** How it ended last; absent until it has. */
+  /** The latest result; absent before the first. */
   ended: z.enum(["delivered", "failed"]).optional(),
   attempts: z.int().min(0),
   lastAttemptAt: EpochMs.optional(),

@@ -20,7 +20,10 @@ import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./
 
 /** When a sender that was refused should come back: an agent takes hundreds of events in that time. */
 const EVENTS_WAITING_RETRY_S = 30;
-/** What the rows of one inbox hold of bodies: it is in memory while events come. Past it they are blobs as well. */
+/**
+ * Bytes of bodies in the rows of one inbox, which are in memory while events arrive. Past it, small bodies become
+ * blobs too.
+ */
 export const EVENT_INLINE_TOTAL_BYTES_MAX = 8_000_000;
 
 const DAY_MS = 86_400_000;
@@ -91,7 +94,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     delivered(state, result, context) {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
-      // Its host may have settled all the same, and does not know what it was answered.
+      // The host may have finished the delivery already without knowing our answer.
       if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
     },

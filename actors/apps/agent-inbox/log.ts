@@ -1,4 +1,4 @@
-/** What those who look at an inbox see of it, and how they have events delivered again. */
+/** The log of an inbox for people and clients, and the replay of events. */
 import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
 import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";

@@ -54,7 +54,7 @@ export function tidy(draft: InboxDraft): void {
   if (!isForgettable(draft)) draft.remind("trim", now + (hasMore ? NEXT_STEP_MS : DAY_MS));
 }
 
-/** Nothing is in the log, and no repeat would be known. */
+/** Returns whether the log is empty and no id is remembered. */
 export function isForgettable({ state }: InboxDraft): boolean {
   return state.first === state.next && state.ids.length === 0;
 }

@@ -45,7 +45,7 @@ export function beginAndTell(draft: InboxDraft): void {
 /** True while the agent is to have a try, or has it. */
 export const isUnderWay = ({ state }: InboxDraft) => state.turn?.sentAt !== undefined;
 
-/** What the agent is to have now: the one whose try is under way, and those that go with it. */
+/** Returns the deliveries that the agent is to handle now: the current one and those that go with it. */
 export function current(draft: InboxDraft): AgentDelivery[] {
   const { turn } = draft.state;
   if (turn?.sentAt === undefined) return [];
@@ -62,7 +62,8 @@ export function tellAgent(draft: InboxDraft): void {
 }
 
 /**
- * What the agent's host said of a try: of those that went together, as far as it came with them. The next one begins.
+ * Records the result of a try that the agent's host reported, with those of the deliveries that went with it, and
+ * begins the next.
  */
 export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
   const { turn } = draft.state;
@@ -110,7 +111,7 @@ function fail(draft: InboxDraft, number: number, tried: Tried): void {
   wake(draft, dueAt);
 }
 
-/** Its turn is over: another may begin. */
+/** Ends the current turn, so that another may begin. */
 function end(draft: InboxDraft, number: number, ended: "delivered" | "failed", tried: Tried): void {
   draft.writeRows({ [eventRow(number)]: { ...afterTry(draft, number, tried), ended } });
   draft.change({ turn: undefined, waiting: withoutNumber(draft.state.waiting, number) });
@@ -129,13 +130,13 @@ function afterTry(draft: InboxDraft, number: number, { attempt, sentAt, status, 
 
 function beginTry(draft: InboxDraft, number: number, attempt: number): void {
   const { now: sentAt } = draft;
-  // One that failed before is tried alone.
+  // A delivery that failed before is tried alone.
   const next = attempt === 1 ? nextAfter(draft, number) : [];
   draft.change({ turn: { number, next, attempt, sentAt } });
   wake(draft, sentAt + DELIVERY_ANSWER_MS_MAX);
 }
 
-/** What waits behind it and goes with it: small events that came once and are in no blob. */
+/** Returns the events behind this one that go with it: small ones in their first try that are in no blob. */
 function nextAfter(draft: InboxDraft, number: number): number[] {
   const next: number[] = [];
   let chars = draft.event(number).inlineBytes;

@@ -26,14 +26,14 @@ import { HeldMessages } from "./held-messages.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
 
 /**
- * What work that nobody waits for may take to end when another takes the place of its process; turns have
+ * How long background work may go on after another process has taken the place of this one; turns have
  * AGENT_TURN_MS_MAX.
  */
 export const APP_DRAIN_MS = 10_000;
 
 export type AgentMessages = (typeof agent)["messages"];
 
-/** It goes over to another version of its app, or is read anew because somebody asked for it. */
+/** The agent moves to another version of its app, or is read again on demand. */
 class Reopened extends Error {}
 
 export class AgentInstance implements HostedInstance<AgentMessages> {
@@ -92,7 +92,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       bus: parts.bus,
       clock: parts.clock,
       agent: key,
-      // Its takeover's number: no other owner has it.
+      // The number of the takeover record, which no other owner has.
       owner: String(loaded.lastCommit),
       confirm: () => context.confirm(),
       lost: () => this.#fail(new Error("Another host may have this agent")),
@@ -109,7 +109,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   async receive({ message, input, id, call }: HostedMessage<AgentMessages>): Promise<unknown> {
-    // What comes now goes to the one that is opened next.
+    // The next instance handles messages that arrive from now on.
     if (this.#leaving || this.#isOver) return new Promise(() => {});
     switch (message) {
       case "request": {
@@ -145,7 +145,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         const asked = { type: "frames" as const, connection, ...numbers, frames: read };
         const result = await this.#turn(id, asked);
         if (result.type === "nothing" && result.isPending) return { isPending: true };
-        // What changed nothing is in no record: until it has arrived, it is the frames themselves that come again.
+        // Frames that changed nothing are in no record. Until their actions have arrived, the gateway sends the
+        // frames again.
         await this.#sockets.arrived(connection.gateway);
         return {};
       }
@@ -303,7 +304,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     }
   }
 
-  /** What is refused would be refused again: those hear it who wait for what can not be stored. */
+  /** A refused record would be refused again, so the callers that wait for it learn of the refusal. */
   #refuse(error: unknown): void {
     if (!(error instanceof ActorError) || isPassing(error)) return;
     for (const { turn } of this.#turns.underWay()) this.#turns.reject(turn, error);
@@ -314,7 +315,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   #processEnded(error: Error): void {
-    // What comes now goes to the one that is opened next.
+    // The next instance handles messages that arrive from now on.
     this.#leaving ??= error;
     // A turn whose process ended under it more than once is the likely cause of that. The only one of all that reached a
     // bound is so at once: it would only reach it again.
@@ -335,7 +336,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     return true;
   }
 
-  /** It takes nothing more, finishes what is under way, and is opened anew. */
+  /** Takes no more messages, finishes the running ones and closes, so that the next message opens the agent again. */
   #leave(reason: Error): void {
     if (this.#leaving || this.#isOver) return;
     this.#leaving = reason;
@@ -348,7 +349,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();
   }
 
-  /** Others would wait for them: who reads one comes again, and finds the agent where it is by then. */
+  /** The close would wait for open streams. Their readers ask again, and find the agent where it is by then. */
   #endStreams(): void {
     this.#parts.streams.agentLeft(this.#running.process, this.#agent);
   }

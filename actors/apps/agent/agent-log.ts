@@ -35,7 +35,7 @@ export interface NewRecord {
   actions: readonly CommitActions[];
   /** Actions of all commits up to this one have arrived. */
   arrived: number;
-  /** It is what is left of an agent that was destroyed. */
+  /** The log is the rest of an agent that was destroyed. */
   isGone?: boolean | undefined;
 }
 
@@ -71,9 +71,9 @@ export class AgentLog {
   readonly #parts: AgentLogParts;
   readonly #log: SubjectLog;
   readonly #room: AgentRoom;
-  /** What it has stored since the last image, with that. */
+  /** Bytes of the last image and of the records since then. */
   #bytes = 0;
-  /** Where blobs of this agent are, below those of its app. */
+  /** The start of the names of this agent's blobs, below that of its app. */
   readonly #blobs: string;
   /** Blobs that the log names: of the last image, and of actions since then. */
   #named: string[] = [];
@@ -136,7 +136,7 @@ export class AgentLog {
     this.#bytes = bytes;
   }
 
-  /** Where this fails they go with the app. */
+  /** Blobs that cannot be removed now are removed with the app. */
   #remove(blobs: readonly string[]): void {
     for (const blob of blobs) this.#parts.blobs.remove(blob).catch(() => {});
   }

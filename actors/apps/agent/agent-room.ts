@@ -7,7 +7,10 @@ import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /** An agent that grows asks each time it is larger by so much. */
 const AHEAD = 1.25;
-/** One that needs less than this part of what it holds lets go: a log shrinks at each image, and grows again. */
+/**
+ * An agent that needs less than this part of its reservation gives the rest back. A log shrinks with each image and
+ * grows again.
+ */
 const SLACK = 0.25;
 
 export class AgentRoom {
@@ -28,12 +31,12 @@ export class AgentRoom {
     this.#accountId = accountId;
   }
 
-  /** What it has been given, which stands in its log. */
+  /** Bytes that the account has reserved for the agent. The log states them. */
   get held(): number {
     return this.#held;
   }
 
-  /** As the log says that is read. */
+  /** Takes over the reservation that the log states. */
   resume(held: number): void {
     this.#held = held;
   }

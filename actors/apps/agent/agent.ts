@@ -44,14 +44,14 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       return AgentInstance.open(parts, { key, address }, { running, loaded, context });
     },
     async refused(key, { message }, error) {
-      // Its alarm rings again until the agent has heard it.
+      // The alarm repeats until the agent has handled it.
       if (message === "wake") return error instanceof ActorError;
       if (message !== "deliver") return false;
       const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
       const [delivery] = deliveries;
       const isRefusal = error instanceof ActorError;
       const outcome = { error: isRefusal ? lineOf(error) : "The platform failed to deliver it" };
-      // What would come with it is given again.
+      // The deliveries that would go with it are offered again.
       if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
       return isRefusal;
     },

@@ -35,7 +35,7 @@ export async function answerDeliveries(
     return hasNext;
   } catch (error) {
     if (!(error instanceof ActorError)) throw error;
-    // Where it was heard all the same, the second one does no harm.
+    // If the call had its effect, the mail has none.
     await actors.send(agentInbox, key, "delivered", told);
     return false;
   }

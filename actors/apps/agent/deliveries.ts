@@ -1,4 +1,7 @@
-/** What waits in an agent's inbox: run in order, and the inbox told what became of it, also where the instance ends. */
+/**
+ * Runs the deliveries of an agent's inbox in order, and reports their results to the inbox, also when the instance
+ * ends.
+ */
 import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import type { TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
@@ -56,7 +59,7 @@ class Closing extends ActorError {
   }
 }
 
-/** What goes together. */
+/** Deliveries that run in one round. */
 interface Round {
   outcomes: DeliveryOutcome[];
   /** Id of the delivery that is waited for. */
@@ -68,7 +71,7 @@ interface Round {
 export class Deliveries {
   readonly #parts: DeliveriesParts;
   #isUnderWay = false;
-  /** Nothing more is begun, and nobody asked; the inbox is to hear without delay. */
+  /** Aborts when no more deliveries may begin. Results then go to the inbox at once. */
   readonly #stopped = new AbortController();
   #round: Round | undefined;
 
@@ -185,7 +188,7 @@ export class Deliveries {
         if (!isSuccessful(status)) return;
       } catch (error) {
         const isRefusal = error instanceof ActorError && !isPassing(error);
-        // It passes: the mail comes again, or the inbox gives this one again.
+        // The error is a passing one: the mail arrives again, or the inbox offers this delivery again.
         if (!isRefusal && isFirst) throw error;
         if (isRefusal) outcomes.push({ error: lineOf(error) });
         return;

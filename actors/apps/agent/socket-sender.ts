@@ -35,7 +35,7 @@ export interface SocketSenderParts {
   owner: string;
   /** True while the agent is surely here: what no record proves is held until then. */
   confirm(): Promise<boolean>;
-  /** It is not. */
+  /** The gateway does not have the socket any more. */
   lost(): void;
   /** Counts bytes that wait here. */
   waits(bytes: number): void;
@@ -81,7 +81,7 @@ export class SocketSender {
     if (last) await new Promise<void>((resolve) => last.arrived.push(resolve));
   }
 
-  /** What waits of commits: whether it arrived is not known. */
+  /** Actions of commits of which it is unknown whether they arrived. */
   get waiting(): CommitActions[] {
     const commits = new Map<number, CommitActions>();
     for (const [gateway, queue] of this.#queues) {
@@ -105,7 +105,7 @@ export class SocketSender {
     return arrived;
   }
 
-  /** Another owner goes on. */
+  /** Stops sending, because another owner goes on. */
   stop(): void {
     this.#stopped.abort();
     for (const bytes of this.#bytes.values()) this.#parts.sent(bytes);
@@ -276,7 +276,7 @@ function bytesOf(action: SocketAction): number {
   return sockets + Buffer.byteLength(JSON.stringify(action.frame));
 }
 
-/** As they cross the bus, by gateway and in their order. */
+/** Returns the actions as they cross the bus: by gateway, and in their order. */
 export function actionsByGateway(
   actions: readonly ProcessAction[],
 ): Record<string, SocketAction[]> {

@@ -37,7 +37,7 @@ export interface AppEntryParts {
 
 type EntryMessages = (typeof appEntry)["messages"];
 
-/** It keeps nothing: the processes are what is in memory. */
+/** The kind of an app's entry. It stores nothing; only the processes are in memory. */
 export function appEntryKind(parts: AppEntryParts): HostedDefinition<EntryMessages> {
   return defineHosted({
     contract: appEntry,
@@ -72,7 +72,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     }
   }
 
-  /** It keeps nothing: what it had done already would be done again. */
+  /** An entry stores nothing, so a repeated request would repeat its effects. */
   mayRepeat(id: string): boolean {
     const method = this.#underWay.get(id);
     return method === undefined || isSafeMethod(method);
@@ -145,7 +145,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     const request = await readRequest(blobs, input);
     for (;;) {
       const { process } = await processes.of(this.#key);
-      // It leaves with what the process is sent, before any of it can have an effect outside.
+      // The notice leaves together with the request to the process, before the request can have an effect.
       tell();
       const result = await entryTurn(process, { id, request, isUpgrade });
       if (!(result instanceof Error)) return { result, process };

@@ -1,4 +1,4 @@
-/** What is kept of an account's apps. */
+/** The stored list of an account's apps. */
 import { z } from "zod";
 import { AppEntry } from "../../../schemas/apps/app-list.ts";
 

@@ -1,10 +1,10 @@
-/** What is kept of the ports of apps. */
+/** The stored ports of apps. */
 import { z } from "zod";
 import { AppPort } from "../../../schemas/apps/app-ports.ts";
 
 export const AppPortsState = z.object({
   ports: z.array(AppPort),
-  /** Where the search for the next port begins. */
+  /** The port at which the search for the next one begins. */
   next: z.int(),
 });
 export type AppPortsState = z.infer<typeof AppPortsState>;

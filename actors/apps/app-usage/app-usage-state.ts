@@ -1,4 +1,4 @@
-/** What is kept of the agents of an account: sums for each app, and the parts of each agent in rows. */
+/** The stored usage of an account's agents: sums for each app, and each agent's parts in rows. */
 import { z } from "zod";
 
 export const AppUsageState = z.object({

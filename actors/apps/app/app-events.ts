@@ -66,7 +66,7 @@ function deliveryOf(
   { className, number, event }: { className: string; number: number; event: RepoEvent },
 ): Envelope {
   const { namespace, repoName } = event.source;
-  // As of webhooks: lower-cased, `-` for each slash.
+  // The agent's name as webhooks have it: in lower case, with `-` for each slash.
   const name = `${namespace}/${repoName}`.toLowerCase().replaceAll("/", "-");
   const text = textOf(event);
   const eventId = String(number);

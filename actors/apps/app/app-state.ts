@@ -1,4 +1,4 @@
-/** What is kept of an app. */
+/** The stored state of an app. */
 import { z } from "zod";
 import { AppVersion, SealedSecret } from "../../../schemas/apps/app.ts";
 import { AppConfig } from "../../../schemas/apps/app-config.ts";

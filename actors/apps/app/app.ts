@@ -166,7 +166,7 @@ export const appActor = defineActor(contract, {
     },
 
     repoHappened(state, { events, numbers = [] }, { key, rows }) {
-      // It may come from before the rules were changed, or the app deleted: those that hold now decide.
+      // The event may be older than a change of the rules or the deletion of the app. The present rules decide.
       const config = configOf(rows, state.status === "there" ? state.serving : undefined);
       if (!config) return { state };
       const numbered = events.flatMap((event, index) => {

@@ -68,7 +68,7 @@ export const endpointBreakerActor = defineActor(endpointBreaker, {
         const forMs = Math.min(2 * open.forMs, BREAKER_OPEN_MS_MAX);
         return { state: { failures, reported, open: { until: now + forMs, forMs } }, reply: {} };
       }
-      // One that left before it opened says nothing new.
+      // A failure that began before the breaker opened is no news.
       if (open !== undefined || failures < BREAKER_FAILURES_MAX) {
         return { state: { ...state, failures, reported }, reply: {} };
       }

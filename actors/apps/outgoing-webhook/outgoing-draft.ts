@@ -14,7 +14,7 @@ export class OutgoingDraft extends LogDraft<OutgoingState, OutgoingRow> {
     return number >= this.state.first && number < this.state.next;
   }
 
-  /** One that is in the log. */
+  /** The row of a webhook in the log. */
   webhook(number: number): DeepReadonly<WebhookRow> {
     const row = this.row(webhookRow(number));
     assert(row?.row === "webhook", `Webhook ${number} is in the log`);

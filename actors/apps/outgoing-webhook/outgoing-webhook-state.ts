@@ -1,4 +1,4 @@
-/** What an agent's queue of outgoing webhooks keeps: when each is due in its value, and each in a row. */
+/** The stored state of an agent's queue of outgoing webhooks: due times in its value, and each webhook in a row. */
 import { z } from "zod";
 import { Body } from "../../../schemas/apps/app-exchange.ts";
 import { OutgoingTry, SigningSecrets } from "../../../schemas/apps/outgoing-webhook.ts";

@@ -51,7 +51,7 @@ export function pump(draft: OutgoingDraft): void {
     .slice(0, Math.max(0, room));
   let chars = 0;
   for (const entry of due) {
-    // What is left is sent with the next outcome: tasks of one transition have a bound in bytes.
+    // The rest is sent with the next result, because the tasks of one transition are limited in bytes.
     if (chars > TASKS_CHARS_MAX) break;
     chars += sendTry(draft, entry.number);
     replace(draft, { ...entry, sentAt: now });
@@ -73,7 +73,7 @@ export function tried(
   pump(draft);
 }
 
-/** Its endpoint is left alone for a while. */
+/** Defers a try, because its endpoint is left alone for a while. */
 export function deferred(
   draft: OutgoingDraft,
   { number, attempt, until }: Input<Messages["deferred"]>,
@@ -134,7 +134,7 @@ function replace(draft: OutgoingDraft, entry: DeepReadonly<Waiting>): void {
   draft.change({ waiting });
 }
 
-/** What waits for room is sent when something ends, and needs no reminder. */
+/** Webhooks that wait for room are sent when another one ends, so they need no reminder. */
 function wake(draft: OutgoingDraft): void {
   const { waiting, resumeAt } = draft.state;
   const times = waiting.map(({ dueAt, sentAt }) =>

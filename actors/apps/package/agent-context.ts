@@ -1,4 +1,7 @@
-/** What an agent's constructor gets, and its code finds as `this.ctx`: who it is, its storage, work that goes on. */
+/**
+ * The context of an agent, which its constructor gets and its code finds as `this.ctx`: its id, its storage,
+ * background work.
+ */
 
 import { deserialize, serialize } from "node:v8";
 import type { AgentRuntime } from "./agent-runtime.ts";
@@ -142,7 +145,7 @@ export class AgentStorage {
     this.#agent.database.own("DELETE FROM _trunkline_storage");
   }
 
-  /** All of `work` or nothing of it; it may not be asynchronous. */
+  /** Runs `work` in a transaction: all of it takes effect, or nothing. It must be synchronous. */
   transactionSync<T>(work: () => T): T {
     return this.#agent.database.transaction(work);
   }

@@ -1,4 +1,4 @@
-/** What the base class of agents needs of the runtime. The process that runs the code of an app implements it. */
+/** The runtime as the base class of agents needs it. The process that runs app code implements it. */
 import type { Operation, OperationResult } from "../../../schemas/apps/app-process.ts";
 import type { AgentConnection } from "./connection.ts";
 import type { SqlResult, SqlRow, SqlValue } from "./sql.ts";

@@ -85,7 +85,9 @@ export class Agent<Env = unknown, State = unknown> {
     _wasClean: boolean,
   ): void | Promise<void> {}
 
-  /** What its code threw: of a connection, or with one argument of anything else. */
+  /**
+   * Handles an error of the agent's code: with two arguments in a connection's event, with one argument elsewhere.
+   */
   onError(connection: Connection, error: unknown): void | Promise<void>;
   onError(error: unknown): void | Promise<void>;
   onError(connectionOrError: unknown, error?: unknown): void | Promise<void> {
@@ -205,7 +207,7 @@ export class Agent<Env = unknown, State = unknown> {
     return this.#open.queue.removeAll(callback);
   }
 
-  /** One that has failed for good is tried again. */
+  /** Retries an item that has failed at all its tries. */
   retryQueued(id: string): boolean {
     return this.#open.queue.retry(id);
   }
@@ -282,7 +284,7 @@ export class Agent<Env = unknown, State = unknown> {
     return withRetry(work, options, this.#open.classOptions.retry);
   }
 
-  /** All that the agent kept is removed; the next who calls finds a new one. */
+  /** Removes everything that the agent stored. The next caller finds a new agent. */
   async destroy(): Promise<void> {
     this.#open.destroy();
   }
@@ -329,7 +331,7 @@ export class Agent<Env = unknown, State = unknown> {
     return found;
   }
 
-  /** What every request comes to first. */
+  /** Receives every request first. */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return this.onRequest(requestOf(input, init));
   }

@@ -1,9 +1,9 @@
-/** What a binding throws where the API refuses. */
+/** The error that a binding throws when the API refuses. */
 
 export class ApiError extends Error {
-  /** Its name, as `NOT_FOUND`. */
+  /** The name of the error, such as `NOT_FOUND`. */
   readonly code: string;
-  /** As the API numbers it. */
+  /** The number of the error in the REST API. */
   readonly numericCode: number;
   /** HTTP status. */
   readonly status: number;

@@ -21,7 +21,7 @@ import type { Camelized } from "./camel-case.ts";
 import type { Page, RestBinding } from "./rest-binding.ts";
 
 export type Namespace = Camelized<z.output<typeof WireNamespace>>;
-/** As a list shows it. */
+/** A repository as a list shows it. */
 export type Repo = Camelized<z.output<typeof WireRepo>>;
 export type ArtifactsUsage = Camelized<z.output<typeof WireStored>>;
 /** With a token for git, which is shown this once. */
@@ -53,7 +53,7 @@ export interface Artifacts extends RestBinding {
   usage(): Promise<ArtifactsUsage>;
   /** The same for another namespace that trunkline.jsonc binds; all else is refused as FORBIDDEN. */
   in(namespace: string): Artifacts;
-  /** Likewise of the namespaces that trunkline.jsonc binds; `list` shows the binding's own. */
+  /** The namespaces that trunkline.jsonc binds. `list` shows only the binding's own. */
   readonly namespaces: {
     create(name: string): Promise<Namespace>;
     get(name: string): Promise<Namespace>;
@@ -112,7 +112,7 @@ export interface ArtifactsRepo extends Disposable {
   readRaw(what: { ref: string; path: string }): Promise<Blob | null>;
   /** All files of a commit. */
   archive(ref: string, format?: "tar.gz" | "zip"): Promise<Blob>;
-  /** All of it, or nothing: BRANCH_MOVED where the branch is not where `expected` says. */
+  /** Makes the whole commit or none. Throws BRANCH_MOVED if the branch is not where `expected` says. */
   createCommit(commit: NewCommit): Promise<MadeCommit>;
 
   /** Opens this repository for git. */

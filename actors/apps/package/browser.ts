@@ -28,7 +28,7 @@ export interface Browser extends RestBinding {
   screenshot(page: ScreenshotInput): Promise<Uint8Array<ArrayBuffer>>;
   /** Resolves with the crawl's id. */
   startCrawl(crawl: CrawlInput): Promise<string>;
-  /** How far it is, and its records from `cursor` on. */
+  /** Returns the progress of a crawl, and its records from `cursor` on. */
   getCrawl(
     id: string,
     options?: { cursor?: string; limit?: number; status?: Crawl["records"][number]["status"] },
@@ -39,7 +39,7 @@ export interface Browser extends RestBinding {
     limit?: number;
     status?: Crawl["status"];
   }): Promise<{ crawls: CrawlEntry[]; cursor?: string }>;
-  /** What it has found stays. Throws CONFLICT where it has ended. */
+  /** Cancels a crawl and keeps its records. Throws CONFLICT if the crawl has ended. */
   cancelCrawl(id: string): Promise<void>;
   /** Browser time used, by day. */
   usage(): Promise<BrowserUsage>;

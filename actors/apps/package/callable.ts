@@ -23,7 +23,7 @@ export function callableMetadata(method: object): CallableMetadata | undefined {
   return marked.get(method);
 }
 
-/** What a streaming method answers with: parts, and an end. */
+/** The answer of a streaming method: parts, and an end. */
 export class StreamingResponse {
   readonly #send: (frame: string) => void;
   readonly #id: string;

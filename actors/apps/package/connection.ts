@@ -7,7 +7,7 @@ import {
 } from "../../../schemas/apps/close-codes.ts";
 
 export type WebSocketMessage = string | ArrayBuffer | ArrayBufferView;
-/** As code in the field names it. */
+/** The name of this type in the public SDK. */
 export type WSMessage = WebSocketMessage;
 
 export interface ConnectionContext {
@@ -26,11 +26,11 @@ export interface Connection<State = unknown> {
   setState(state: State | null | ((before: State | null) => State | null)): State | null;
   send(message: WebSocketMessage): void;
   close(code?: number, reason?: string): void;
-  /** As of a WebSocket: 1 open, 2 closing, 3 closed. */
+  /** The state as a WebSocket has it: 1 open, 2 closing, 3 closed. */
   readonly readyState: number;
 }
 
-/** What the runtime does with a connection. */
+/** The runtime as a connection needs it. */
 export interface ConnectionKeeper {
   readonly agentName: string;
   send(connection: AgentConnection, frame: string | Uint8Array, isState: boolean): void;
@@ -99,7 +99,7 @@ export class AgentConnection implements Connection {
   }
 
   send(message: WebSocketMessage): void {
-    // As of any WebSocket: what is sent to one that is closed is lost.
+    // As with every WebSocket, messages to a closed connection are lost.
     if (this.#readyState === OPEN) this.#keeper.send(this, toFrame(message), false);
   }
 
@@ -121,7 +121,7 @@ export class AgentConnection implements Connection {
     this.#keeper.close(this, code, String(reason));
   }
 
-  /** It is gone at the gateway. */
+  /** Marks the connection as closed, because the gateway has lost it. */
   end(): void {
     this.#readyState = CLOSED;
   }

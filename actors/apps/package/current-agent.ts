@@ -4,7 +4,7 @@ import type { Agent } from "./agent.ts";
 import type { AgentRuntime, Block } from "./agent-runtime.ts";
 import type { Connection } from "./connection.ts";
 
-/** What the platform knows of the code that is running. @internal */
+/** The agent and the request that the running code belongs to. @internal */
 export interface Running {
   open?: AgentRuntime;
   connection?: Connection | undefined;

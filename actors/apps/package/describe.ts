@@ -1,4 +1,4 @@
-/** What a value is, in words of an error. */
+/** Describes a value in an error's words. */
 export function describe(value: unknown): string {
   if (value === null || typeof value !== "object") return String(value);
   return `a ${value.constructor?.name ?? "bare object"}`;

@@ -1,4 +1,4 @@
-/** What the code of apps imports as `trunkline/agents`. */
+/** The package `trunkline/agents`, which app code imports. */
 
 export { Agent } from "./agent.ts";
 export type { AgentContext, AgentStorage, SqlCursor, SqlStorage } from "./agent-context.ts";
@@ -33,7 +33,7 @@ export type {
 export {
   type CallableMetadata,
   callable,
-  /** Its older name. */
+  /** The older name of `callable`. */
   callable as unstable_callable,
   StreamingResponse,
 } from "./callable.ts";

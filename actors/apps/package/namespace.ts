@@ -1,7 +1,4 @@
-/**
- * How code reaches agents: a namespace for each class in `env`, and stubs whose methods are called where the agent
- * is.
- */
+/** The way to agents: a namespace in `env` for each class, and stubs whose methods run where the agent is. */
 import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import type { Agent } from "./agent.ts";
 import { running } from "./current-agent.ts";
@@ -30,7 +27,7 @@ export type AgentStub<T = AnyAgent> = {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
 };
 
-/** What an accepted upgrade becomes: the host connects the socket to the agent. */
+/** An accepted upgrade: the host connects the socket to this agent. */
 export interface Acceptance {
   className: string;
   name: string;

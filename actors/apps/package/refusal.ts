@@ -1,7 +1,7 @@
 /** Errors of the platform that user code may meet, with the refusal that a caller outside hears. */
 
 export class AgentRefusal extends Error {
-  /** One of schemas/errors.ts. */
+  /** A code of schemas/errors.ts. */
   readonly refusal: string;
 
   constructor(refusal: string, message: string, options?: ErrorOptions) {

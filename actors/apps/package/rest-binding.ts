@@ -1,4 +1,4 @@
-/** What all bindings have in common whose operations are those of the REST API. */
+/** The common part of all bindings whose operations are those of the REST API. */
 
 export interface RestBinding {
   readonly namespace: string | undefined;

@@ -12,9 +12,9 @@ export interface TokenIdentity {
   clientId?: string | undefined;
   /** Accounts that it opens. */
   accountIds: string[];
-  /** What the person allowed the client of an access token, or the permissions of an API token. */
+  /** The scopes that the person allowed the client of an access token, or the permissions of an API token. */
   scopes: string[];
-  /** What it may do in the app's own account now; empty where it does not open that. */
+  /** The token's permissions in the app's own account now; empty if it does not open that account. */
   permissions: string[];
   /** Epoch ms. */
   expiresAt?: number | undefined;

@@ -1,4 +1,4 @@
-/** What an agent's code works with: schedules, items of its queue, submissions, and how often they are tried. */
+/** The public types of agents: schedules, items of the queue, submissions, and their retries. */
 
 export interface RetryOptions {
   /** How often it is tried in all. */
@@ -7,7 +7,7 @@ export interface RetryOptions {
   maxDelayMs?: number;
 }
 
-/** What a class says of all its agents, by `static options`. */
+/** Options of all agents of a class, set as `static options`. */
 export interface AgentClassOptions {
   /** No request, call or timer begins before the one before it has ended. */
   serialTurns?: boolean;
@@ -102,7 +102,7 @@ export interface SubmitOptions {
   retry?: RetryOptions;
 }
 
-/** What a submitted method is called with, after its payload. */
+/** The last argument of a submitted method, after its payload. */
 export interface SubmissionContext {
   submissionId: string;
   idempotencyKey?: string;

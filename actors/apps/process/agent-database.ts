@@ -19,7 +19,7 @@ interface Prepared {
 const STATEMENTS_MAX = 200;
 /** The size of the write-ahead file is checked after this many statements, also during a turn. */
 const STATEMENTS_UNREAD_MAX = 256;
-/** So that what the platform keeps has room when user code has used up its own. */
+/** Pages of the platform's own tables, so that they have room when user code has used up its own. */
 const OWN_PAGES = 4_096;
 const SCHEMA_ACTIONS = new Set([
   constants.SQLITE_ALTER_TABLE,
@@ -118,7 +118,9 @@ export class AgentDatabase {
     });
   }
 
-  /** Likewise, of what code of the app gave to be kept: there is no more room for it than for its own SQL. */
+  /**
+   * Runs a statement of the platform that stores values of app code. They get no more room than the app's own SQL.
+   */
   keep(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.#mustBeOpen();
     return this.#asOwn(() => {
@@ -146,7 +148,7 @@ export class AgentDatabase {
     try {
       const result = work();
       if (result instanceof Promise) {
-        // Its own failure has been told by then.
+        // The caller learns only that the function was asynchronous; a later rejection of it is ignored.
         result.catch(() => undefined);
         throw new TypeError("Cannot commit the transaction: its function is asynchronous");
       }
@@ -189,7 +191,7 @@ export class AgentDatabase {
     for (;;) {
       const prepared = this.#prepare(rest);
       const tail = rest.slice(prepared.statement.sourceSQL.length);
-      // What follows can be prepared only when this one has run: it may create what the next one uses.
+      // The next statement can be prepared only after this one has run, because this one may create a table for it.
       if (isEmptySql(tail)) {
         const result = this.#all(prepared, values);
         if (rest === sql) this.#keep(sql, prepared);
@@ -218,7 +220,7 @@ export class AgentDatabase {
       );
     }
     const all = () => statement.all(...values) as SqlRow[];
-    // It copies every table, those of the platform among them.
+    // VACUUM copies every table, the platform's included.
     const rows = VACUUM.test(statement.sourceSQL) ? this.#asOwn(all) : all();
     if (this.#hasNewSchema) {
       this.#hasNewSchema = false;
@@ -297,7 +299,7 @@ export class AgentDatabase {
     this.#mustBeWhole();
   }
 
-  /** What follows would not be part of the transaction any more. */
+  /** Throws if the transaction was undone, because later statements would not belong to it. */
   #mustBeWhole(): void {
     if (!this.#isUndone) return;
     const text = "Cannot go on: the transaction was undone when the agent's database was full";

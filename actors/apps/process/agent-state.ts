@@ -65,7 +65,7 @@ export class AgentState {
     const instance = this.#agent.instance as AnyAgent | undefined;
     this.#isRead = instance !== undefined;
     const initialState: unknown = instance?.initialState;
-    // It may hold a time or an id: the first one that is seen is the one that stays.
+    // The initial state may contain a time or an id, so the first one that is seen stays.
     if (initialState !== undefined) this.#keep(initialState);
   }
 

@@ -57,7 +57,7 @@ export class AnswerStreams {
     return { stream: this.#last, ended: ended.promise };
   }
 
-  /** One that is being pulled already says nothing more for it. */
+  /** A stream that is being pulled already answers only once. */
   async pull(stream: number): Promise<void> {
     const made = this.#streams.get(stream);
     if (made === undefined) return this.#sayGone(stream);
@@ -79,7 +79,7 @@ export class AnswerStreams {
     }
   }
 
-  /** Nobody reads on, so the writer is notified. */
+  /** Ends a stream that nobody reads any more, and notifies its writer. */
   leave(stream: number): void {
     const made = this.#streams.get(stream);
     if (made === undefined) return;
@@ -97,7 +97,7 @@ export class AnswerStreams {
   }
 }
 
-/** All that is ready, once something is; undefined at the end. */
+/** Resolves with all bytes that are ready as soon as there are any; with undefined at the end. */
 async function readPart(made: Made): Promise<Uint8Array | undefined> {
   const parts = [made.left];
   let bytes = made.left.length;

@@ -1,4 +1,4 @@
-/** How an app's process is started, so that it can read its code and write its databases, and reach nothing else. */
+/** The start of an app's process, so that it can read its code and write its databases, and reach nothing else. */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { APP_HEAP_MB_MAX } from "../../../schemas/apps/limits.ts";
@@ -64,7 +64,7 @@ export function processArguments({
         "--disable-warning=ExperimentalWarning",
         "--disable-warning=SecurityWarning",
       ],
-      // Nothing of the host's environment; times are the same wherever it runs.
+      // The process gets nothing of the host's environment. Its time zone is the same on every host.
       env: { TZ: "UTC" },
       cwd: workFolder,
       serialization: "advanced",

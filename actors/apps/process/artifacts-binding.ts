@@ -12,7 +12,7 @@ import { camelized } from "../package/camel-case.ts";
 import { artifactsRepo } from "./artifacts-repo.ts";
 import { errorReader, pageOf, type RestCalls, type RestDoor, restCalls } from "./rest-binding.ts";
 
-/** What the API numbers otherwise here than elsewhere. */
+/** Names of error numbers that differ between this part of the API and others. */
 const NAMES = {
   10100: "INVALID_INPUT",
   10101: "INVALID_REPO_NAME",

@@ -27,7 +27,7 @@ export function artifactsRepo(calls: RestCalls, place: Place): ArtifactsRepo {
     ...settings(calls, place),
     ...content(calls, place),
     ...tokens(calls, place),
-    // Nothing is held: it is there for code that says `using`.
+    // The object holds nothing. This method exists for code that says `using`.
     [Symbol.dispose]() {},
   });
 }
@@ -141,7 +141,7 @@ function tokens(
 
 const step = encodeURIComponent;
 
-/** Where a repository itself is missing, that is thrown. */
+/** Throws if the repository itself is missing. */
 async function orNull<T>(what: string, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();

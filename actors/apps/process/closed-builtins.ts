@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-builtins.ts";
 import { harmlessParts } from "./harmless-builtins.ts";
 
-/** What a module exports: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
+/** The exports of a module: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
 export interface BuiltinShape {
   functions: string[];
   /** Numbers, texts, and lists and objects of them. */
@@ -32,7 +32,7 @@ export function closedBuiltin(name: string, importer?: string): object {
   const by = importer === undefined ? "" : `, which ${importer} imports`;
   const refuse = (used: string) => {
     const text = `Cannot use ${used} of node:${name}${by}: apps may use the modules ${USABLE}`;
-    // As Node refuses what its permissions forbid: some libraries know the code.
+    // The error has the code with which Node refuses what its permissions forbid, because some libraries know it.
     return Object.assign(new Error(text), { code: "ERR_ACCESS_DENIED" });
   };
   return Object.assign(copyOf(shapes[name] ?? NOTHING, "", refuse), harmlessParts(name));

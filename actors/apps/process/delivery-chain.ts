@@ -5,7 +5,8 @@
 import type { AgentCore } from "./agent-core.ts";
 
 /**
- * What they write becomes one record, and another from here on: far below what one message holds, compressed or not.
+ * Bytes of the deliveries in one record. The next deliveries get another record. It is far below the size of a
+ * message, compressed or not.
  */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 
@@ -18,7 +19,7 @@ export interface DeliveryTurn {
   follows: number | undefined;
   /** Resolves to whether the answer was 2xx. `say` sends the result. */
   run(): Promise<{ isTaken: boolean; say(options: { isSoon: boolean }): void }>;
-  /** It is not begun: the host gives it again, where it is still to be. */
+  /** Skips a delivery that has not begun. The host offers it again if it is still due. */
   leaveOut(): void;
 }
 
@@ -45,9 +46,9 @@ export class DeliveryChain {
     const { gate } = this.#agent;
     const { asked } = gate;
     const { isTaken, say } = await run();
-    // What came together was heard together: whatever follows this one is known by now.
+    // Deliveries that arrive together are handled together, so a delivery that follows this one is known by now.
     const isFollowed = this.#last.turn !== turn;
-    // Else the next could be half done by the time that the record of this one is taken.
+    // Otherwise the next delivery could be half done when the record of this one is taken.
     const hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
     say({ isSoon: !hasNext });
     resolve(hasNext);

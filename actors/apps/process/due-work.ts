@@ -17,7 +17,7 @@ export interface DuePart {
 }
 
 const ALARM = "alarm";
-/** What is due so soon waits in memory. */
+/** Work that is due within this time waits in memory. */
 const NEAR_MS = 10_000;
 /** Should the process end before it has done what is due, then another looks after it by then. */
 const SAFETY_MS = 15_000;
@@ -25,7 +25,7 @@ const SAFETY_MS = 15_000;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** An agent that does not start is tried again so much later. */
 const HOLD_MS = 5_000;
-/** What an alarm waits for, so that the next can be set when it is known. */
+/** How long an alarm waits for the next due time, so that the next alarm can be set. */
 const WAKE_MS = 1_000;
 
 export class DueWork {
@@ -105,23 +105,23 @@ export class DueWork {
     clearTimeout(timer);
   }
 
-  /** What the alarm is to be changed to with the next record; undefined leaves it as it is. */
+  /** Returns the alarm's new time for the next record; undefined leaves the alarm as it is. */
   alarm(): number | null | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
     const now = Date.now();
     const next = this.nextAt();
     const stored = this.#setAt();
-    // One of before now has rung, or never will.
+    // An alarm of the past has rung, or never will.
     const set = stored !== undefined && stored > now ? stored : undefined;
     if (next === undefined) {
-      // One that is near may ring for nothing: to take it back costs as much.
+      // A near alarm may ring without need, because a cancellation costs as much.
       if (set === undefined || set < now + 4 * SAFETY_MS) return undefined;
       writeValue(this.#agent.database, ALARM, null);
       return null;
     }
     const wanted = next > now + NEAR_MS ? Math.ceil(next) : now + SAFETY_MS;
-    // It rings in time, and is set anew then.
+    // The present alarm rings early enough, and is set again then.
     if (set !== undefined && set <= wanted) return undefined;
     writeValue(this.#agent.database, ALARM, wanted);
     return wanted;

@@ -38,7 +38,7 @@ export function replaceGlobals(link: HostLink, bodyBytesMax: number): void {
   put("fetch", makeFetch(link, bodyBytesMax));
   put("console", makeConsole(link));
   replaceTimers(put);
-  // They would be refused by the process's permissions, in words that help nobody.
+  // The process's permissions would refuse these with an error that helps nobody.
   for (const name of ["WebSocket", "EventSource", "localStorage", "sessionStorage", "Worker"]) {
     Reflect.deleteProperty(globalThis, name);
   }
@@ -51,7 +51,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
     init?: RequestInit,
   ): Promise<Response> {
     const request = new Request(input, init);
-    // They name no place: what they lead to is in themselves.
+    // Such URLs contain their data and name no place.
     if (/^(data|blob):/i.test(request.url)) return local(request);
     const { signal } = request;
     signal.throwIfAborted();
@@ -71,7 +71,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
       return toResponse(result.answer, link, result.url ?? request.url);
     } catch (error) {
       if (!(error instanceof AgentRefusal)) throw error;
-      // As fetch fails everywhere, with what it was in its cause.
+      // fetch fails with this error on every platform, and has the reason in its cause.
       throw new TypeError("fetch failed", { cause: error });
     } finally {
       signal.removeEventListener("abort", abort);

@@ -9,7 +9,7 @@ import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
 /** An answer whose body is not complete this long after its head is streamed. An event stream is streamed at once. */
 const APP_ANSWER_WHOLE_MS = 100;
 
-/** What an agent starts with, on its way to it: never from outside. */
+/** The header of an agent's start properties, which never comes from outside. */
 export const PROPS_HEADER = "x-trunkline-agent-props";
 const NO_BODY = new Set([101, 204, 205, 304]);
 
@@ -20,7 +20,7 @@ export function toRequest(wire: ProcessRequest): Request {
     return new Request(url, {
       method,
       headers: headers.filter(([name]) => name !== PROPS_HEADER),
-      // It is copied there.
+      // The Response copies the body.
       ...(hasBody && { body: body as Uint8Array<ArrayBuffer> }),
     });
   } catch (cause) {
@@ -33,7 +33,7 @@ export async function toProcessRequest(
   request: Request,
   bytesMax: number,
 ): Promise<ProcessRequest> {
-  // Else it would be passed on without one.
+  // Otherwise the request would be passed on without its body.
   if (request.bodyUsed) {
     throw new TypeError("Cannot pass on the request: its body has been read, read a clone() of it");
   }

@@ -4,8 +4,8 @@
  */
 
 /**
- * They get what the platform keeps. Those of texts, numbers, dates and errors see values alone, and stay open to
- * libraries.
+ * Built-ins that are handed the platform's objects. Those of strings, numbers, dates and errors see only values, and
+ * stay open to libraries.
  */
 const HELD = [
   "Array",

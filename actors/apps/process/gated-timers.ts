@@ -52,7 +52,7 @@ function gated(name: string, start: Start, cleared: WeakSet<object>) {
   return replaced;
 }
 
-/** What is cleared while it waits at the gate does not run. Timers have numbers too, by which they may be named. */
+/** A timer that is cleared while it waits at the gate does not run. Code may name a timer by its number too. */
 function clearing(clear: Clear, cleared: WeakSet<object>): Clear {
   return (timer) => {
     if (typeof timer === "object" && timer !== null) cleared.add(timer);

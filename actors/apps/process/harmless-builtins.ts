@@ -1,6 +1,6 @@
 /**
- * What libraries ask closed modules for while they load, answered without a look at the machine: which system it is,
- * whether there is a terminal, a clock, and channels that nobody listens to.
+ * Fixed answers for libraries that ask closed modules while they load: the system's name, whether there is a
+ * terminal, a clock, and channels without listeners. Nothing looks at the machine.
  */
 import safeProcess from "./safe-process.ts";
 

@@ -53,7 +53,7 @@ export class HostLink {
     const operation = this.#operations;
     const { open, block } = running() ?? {};
     return new Promise((resolve, reject) => {
-      // What became of it is an event of the agent that asked.
+      // The result is an event of the agent that asked.
       const heard =
         <T>(tell: (value: T) => void) =>
         (value: T) =>
@@ -95,6 +95,6 @@ export class HostLink {
   }
 }
 
-/** As a console writes it. */
+/** Writes a value as a console does. */
 export const inspectValue = (value: unknown) =>
   typeof value === "string" ? value : inspect(value, { depth: 4, breakLength: 120 });

@@ -30,9 +30,9 @@ export class InputGate {
   }
 
   /**
-   * As deliver(), but the first event in a turn of the loop begins at once where the gate is open: for callers that
-   * run none of the agent's code, such as our own timer. The next record then holds all that the event writes before
-   * it waits.
+   * Delivers an event as deliver() does. But the first event in a turn of the loop begins at once if the gate is
+   * open. It is for callers that run none of the agent's code, such as our own timer. The next record then holds all
+   * that the event writes before it waits.
    */
   start<T>(event: () => T | Promise<T>): Promise<T> {
     if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);

@@ -46,7 +46,8 @@ export function lentBody(
 }
 
 /**
- * Where all of an answer's body can be passed on by its number: it is the caller's then, and nobody else may read it.
+ * Takes an unread body that can be passed on by its number. It then belongs to the caller, and nobody else may read
+ * it.
  */
 export function takeUntouched({ body }: Response): Untouched | undefined {
   if (body === null || body.locked) return undefined;

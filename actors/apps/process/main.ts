@@ -28,7 +28,7 @@ const { process } = globalThis;
 const sendToHost = process.send?.bind(process);
 if (sendToHost === undefined) throw new Error("An app's process is started by its host");
 const exit = process.exit.bind(process);
-/** So many frames of the largest size are still one message that a host can take. */
+/** Messages that leave together: as many frames of the largest size still fit one message to the host. */
 const SAID_AT_ONCE_MAX = 64;
 
 let said: FromProcess[] = [];
@@ -65,7 +65,7 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
   });
 }
 
-/** What cannot leave goes with the process: its host is gone then. */
+/** Messages that cannot leave are lost with the process, whose host is gone then. */
 function sendSaid(): void {
   const messages = said;
   said = [];

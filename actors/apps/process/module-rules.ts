@@ -1,4 +1,4 @@
-/** What the modules of apps may import: the platform's own package, open built-in modules, and nothing else. */
+/** The rules for imports of app modules: the platform's own package, open built-in modules, and nothing else. */
 import { isBuiltin, registerHooks } from "node:module";
 import { OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
 import { closedNames } from "./closed-builtins.ts";
@@ -16,7 +16,7 @@ const REPLACED = new Map([
 const CLOSED = "trunkline-closed:";
 const CLOSED_BUILTINS = ours("./closed-builtins.ts");
 
-/** All of ours is loaded by then: whatever is imported from here on is imported by the app. */
+/** Call it when all code of the platform is loaded, because it treats every later import as one of the app. */
 export function ruleModules(bundle: string): void {
   registerHooks({
     resolve(specifier, { parentURL }, next) {

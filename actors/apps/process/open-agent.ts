@@ -199,7 +199,7 @@ export class OpenAgent implements AgentCore {
     return runAs({ open: this, block: this.#block(), ...what }, work);
   }
 
-  /** Nothing else is delivered to the agent before it has ended; past a turn's time it is given up. */
+  /** Delivers no event to the agent before `work` has ended. Past a turn's time `work` is given up. */
   blocking<T>(work: () => Promise<T>): Promise<T> {
     const done = this.inputs.block((block) =>
       this.limited(() => this.runAs({ block }, async () => work()), {
@@ -231,7 +231,7 @@ export class OpenAgent implements AgentCore {
 
   /** To the app's `onError`, and where that fails to its log. */
   async report(error: unknown, connection?: AgentConnection): Promise<void> {
-    // Nothing of an agent that was not constructed can hear of it.
+    // An agent without an instance cannot handle the error.
     if (this.instance === undefined) return this.log("error", error);
     try {
       await this.runAs({ connection }, () =>
@@ -270,7 +270,7 @@ export class OpenAgent implements AgentCore {
       "DELETE FROM _trunkline_values WHERE key <> 'alarm'; PRAGMA foreign_keys = ON",
     );
     createOwnTables(database);
-    // What was removed is in pages that are free, and would go into every image.
+    // Removed rows leave free pages, which would be part of every image.
     if (!database.isInTransaction) database.ownScript("VACUUM");
     database.forget();
     this.gate.destroyed();
@@ -333,7 +333,7 @@ export class OpenAgent implements AgentCore {
     this.#hasStarted = true;
   }
 
-  /** What a constructor left half done is done again by a new instance. */
+  /** A new instance repeats the unfinished work of a constructor. */
   async #blocksEnd(): Promise<void> {
     try {
       while (this.#blocks.length > 0) await Promise.all(this.#blocks.splice(0));
@@ -367,7 +367,7 @@ export class OpenAgent implements AgentCore {
     }
   }
 
-  /** What no turn will say must become durable too. */
+  /** Changes without a turn that reports them must become durable too. */
   #touched(): void {
     if (this.#turns === 0) this.gate.flushSoon();
   }

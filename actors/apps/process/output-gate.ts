@@ -20,7 +20,7 @@ export interface GateOptions {
   database: AgentDatabase;
   send: (message: FromProcess) => void;
   lastCommit: number;
-  /** What the log holds after its last image. */
+  /** The log's records after its last image. */
   records: number;
   recordBytes: number;
   imageBytes: number;

@@ -1,4 +1,4 @@
-/** What the platform keeps in an agent's database: user SQL neither reads nor changes it. */
+/** The platform's own tables in an agent's database, which user SQL neither reads nor changes. */
 import type { SqlValue } from "../package/sql.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
@@ -42,7 +42,7 @@ export function readValue(database: AgentDatabase, key: string): SqlValue | unde
   return database.own("SELECT value FROM _trunkline_values WHERE key = ?", key)[0]?.value;
 }
 
-/** What code of the app gave to be kept. */
+/** Stores a value of app code. */
 export function keepValue(database: AgentDatabase, key: string, value: SqlValue): void {
   database.keep("INSERT OR REPLACE INTO _trunkline_values VALUES (?, ?)", key, value);
 }

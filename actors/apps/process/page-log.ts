@@ -21,7 +21,7 @@ const FRAME_HEADER_BYTES = 24;
 const RECORD_HEADER_BYTES = 8;
 /** The write-ahead file is folded into the database when it is larger: it lies in memory where the work folder does. */
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
-/** What a record may become: pages of the whole database, with their numbers. */
+/** Size limit of an unpacked record: pages of the whole database, with their numbers. */
 const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
 /**
  * A change of a few pages is looked through for what changed in them, and not compressed where that is as little as
@@ -40,7 +40,7 @@ export class PageLog {
   readonly #path: string;
   /** The database as of the last record. */
   #image: Buffer;
-  /** What the image is the beginning of. */
+  /** A buffer that begins with the image and has room for growth. */
   #room: Buffer;
   readonly #walPath: string;
   /** Up to where the write-ahead file was read: always the end of a commit. */
@@ -50,7 +50,7 @@ export class PageLog {
   #pages: number;
   #isDirty = false;
 
-  /** What the database may grow to. */
+  /** Size limit of the database. */
   readonly bytesMax: number;
 
   constructor(path: string, image: Buffer, bytesMax = AGENT_DATABASE_BYTES_MAX) {
@@ -103,7 +103,7 @@ export class PageLog {
   }
 
   /**
-   * What was written so far is what every owner writes anew by itself: it goes with the first record that says more.
+   * Takes the writes so far as those that every owner repeats by itself. They go with the first record that has more.
    */
   settle(): void {
     this.absorb();
@@ -202,7 +202,7 @@ export class PageLog {
   }
 }
 
-/** What `records` make of an image: both as `PageLog` gave them. */
+/** Applies `records` to an image; both come from `PageLog`. */
 export function restoreImage(image: Uint8Array | undefined, records: Uint8Array[]): Buffer {
   const whole = image === undefined || image.length === 0 ? Buffer.alloc(0) : unpack(image);
   // A record without bytes changes nothing: a new owner writes one to shut out its predecessor.

@@ -30,7 +30,7 @@ const BUILT_IN = new Map<string, ErrorConstructor>(
   ]),
 );
 
-/** As another agent, or the host, threw it. `called` was made where the code asked for what has failed. */
+/** Returns the error that another agent or the host threw. `called` was made at the place of the failed call. */
 export function toError(
   { name, message, refusal, stack = "" }: ProcessError,
   called?: Error,

@@ -111,7 +111,7 @@ export class Queue implements DuePart {
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_queue SET attempts = ? WHERE position = ?", attempts, position);
     await this.#agent.markBegun(Number(row.next_at));
-    // What was put in its place meanwhile has its own try.
+    // An item that replaced it meanwhile has its own tries.
     const isSame = "position = ? AND created_at = ? AND payload IS ?";
     const same = [position, row.created_at as number, row.payload as string | null] as const;
     try {

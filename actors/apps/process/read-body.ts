@@ -11,7 +11,7 @@ export type BodyRead = Awaited<ReturnType<ReadableStreamDefaultReader<unknown>["
 /** A body that is still being made. */
 export interface UnreadBody {
   reader: ReadableStreamDefaultReader<unknown>;
-  /** What was asked of it already. */
+  /** The read that has begun already. */
   next: Promise<BodyRead>;
 }
 
@@ -78,7 +78,7 @@ export function refuseBody({ reader }: UnreadBody, error: AgentRefusal): AgentRe
 /** The reason when a turn was abandoned or its agent has left. */
 export const unheard = () => new AgentRefusal("deadline_exceeded", "Nobody waits for the answer");
 
-/** It may fail before anybody waits for it. */
+/** Keeps a rejection from counting as unhandled before anybody waits for the promise. */
 export function heardLater<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -1,6 +1,5 @@
 /**
- * What calls and deliveries were answered, in the same record as their effect: one that comes again is answered from
- * here.
+ * The answers of calls and deliveries, stored in the same record as their effect. A repetition is answered from here.
  */
 import { deserialize, serialize } from "node:v8";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
@@ -14,7 +13,9 @@ import type { AgentDatabase } from "./agent-database.ts";
  * that are settled go sooner.
  */
 const AGENT_REPLIES_MAX = 1_000;
-/** All of them, compressed: they are part of the database and its bound; the newest is kept however large it is. */
+/**
+ * Bytes of all kept answers, compressed. They are part of the database and its limit. The newest is kept at any size.
+ */
 const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 
 export type Outcome = { result: TurnResult } | { error: ProcessError };
@@ -22,7 +23,7 @@ export type Outcome = { result: TurnResult } | { error: ProcessError };
 /** Smaller ones are not worth it. */
 const PACKED_BYTES_MIN = 512;
 
-/** What was answered: its id, and of a call whose client says which ones it has settled. */
+/** An answered message: its id, and the call if its client reports which calls it has settled. */
 export interface Asked {
   id: string;
   call?: CallId | undefined;
@@ -81,7 +82,7 @@ export class Replies {
     );
     this.#add(id, { position, bytes: packed.length, call });
     if (call) this.#remove(this.#settledBy(call));
-    // Only then, so that nothing goes for what is gone already.
+    // The removal comes second, so that no answer is removed to make room for one that is gone already.
     this.#remove(this.#pastBounds());
   }
 

@@ -24,14 +24,17 @@ interface Listed<T> {
   info: { cursor?: string; total_count?: number };
 }
 
-/** How the methods of bindings call it: what is refused is thrown. */
+/** The way in which methods of bindings call the API. A refusal is thrown. */
 export interface RestCalls {
   one<T>(path: string, call?: Call): Promise<T>;
   list<T>(path: string, query?: Values): Promise<Listed<T>>;
   bytes(path: string, call?: Call): Promise<Response>;
 }
 
-/** How one is made for another namespace; the host refuses what the app's configuration does not bind. */
+/**
+ * A binding that can make one for another namespace. The host refuses namespaces that the app's configuration does
+ * not bind.
+ */
 export interface RestDoor extends RestBinding {
   in?(namespace: string): RestDoor;
 }

@@ -1,4 +1,4 @@
-/** What code of apps finds as `node:async_hooks`: storage that follows calls, and no look at what others hold. */
+/** `node:async_hooks` for app code: storage that follows calls, without access to what other code holds. */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 
 export { AsyncLocalStorage, AsyncResource };

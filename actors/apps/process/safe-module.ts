@@ -1,4 +1,4 @@
-/** What code of apps finds as `node:module`: bundled CommonJS packages ask it for built-in modules. */
+/** `node:module` for app code: bundled CommonJS packages ask it for built-in modules. */
 import { isBuiltin, builtinModules as realBuiltins } from "node:module";
 import { bareName, OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
 import { closedBuiltin } from "./closed-builtins.ts";

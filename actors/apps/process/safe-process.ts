@@ -1,4 +1,4 @@
-/** What code of apps finds as `process`: what libraries look at, and nothing that reaches the process itself. */
+/** `process` for app code: the parts that libraries look at, and none that reaches the process itself. */
 import { hrtime as realHrtime, nextTick as realNextTick } from "node:process";
 
 const real = globalThis.process;

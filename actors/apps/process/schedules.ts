@@ -130,7 +130,7 @@ export class Schedules implements DuePart {
     const retry = readRetry(fromJson(row.retry) as RetryOptions);
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_schedules SET attempts = ? WHERE id = ?", attempts, id);
-    // It may have ended the process the last time: that it is tried must be known even then.
+    // The last try may have ended the process. So the try must be stored before it begins.
     await this.#agent.markBegun(Number(row.next_at));
     const schedule = toSchedule({ ...row, attempts });
     try {
@@ -163,7 +163,7 @@ export class Schedules implements DuePart {
     this.#agent.gate.flushSoon();
   }
 
-  /** It may be gone, or another by now: the method may have taken it back or set it anew. */
+  /** Removes or renews a schedule, unless its method has cancelled or replaced it meanwhile. */
   #finish(row: SqlRow): void {
     const { database } = this.#agent;
     const id = String(row.id);

@@ -122,7 +122,7 @@ export class Sockets {
   }
 
   async connect(socket: ProcessConnection, wire: ProcessRequest): Promise<void> {
-    // It may be told twice.
+    // The gateway may repeat this message.
     if (this.#entries.has(keyOf(socket))) return;
     if (this.#entries.size >= AGENT_CONNECTIONS_MAX) {
       throw new AgentRefusal(
@@ -166,14 +166,14 @@ export class Sockets {
    */
   async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));
-    // One that was given up is not to talk on for nobody: its gateway closes it, and the client comes again.
+    // The agent gave this socket up. The gateway closes it, and the client connects again.
     if (entry === undefined) {
       throw new AgentRefusal("conflict", "Cannot take frames: the agent has no such socket");
     }
     const { inputs } = this.#agent;
     return entry.done.take(brought, (number, frame) => {
       const handled = inputs.deliver(() => this.#handle(entry, number, frame));
-      // It may go on for longer than the turn that brought it.
+      // The handler may run longer than the turn that brought the frame.
       this.#agent.background(() => handled);
       return handled;
     });
@@ -285,7 +285,7 @@ export class Sockets {
     try {
       this.#agent.state.set(state, connection);
     } catch (error) {
-      // What the app's check says may be no business of a client.
+      // The error of the app's check goes only to the log, because it may not be meant for clients.
       this.#agent.log("warn", error);
       connection.send(stateErrorFrame(REJECTED_ERROR));
     }
@@ -304,7 +304,7 @@ export class Sockets {
       return connection.send(errorFrame(id, `Method ${method} is not callable`));
     if (metadata.streaming === true) {
       const stream = new StreamingResponse(connection, id);
-      // It goes on for as long as it likes; the frame was taken once it has begun.
+      // The method may run for any time. The frame counts as taken when the method has begun.
       this.#agent.background(async () => {
         try {
           await Reflect.apply(called, instance, [stream, ...args]);

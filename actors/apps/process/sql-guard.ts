@@ -1,6 +1,6 @@
 /**
- * What an agent's own SQL may do: everything within its database, and nothing that reaches outside of it or of its
- * log.
+ * The limits of an agent's own SQL: it may do everything within its database, and nothing outside of the database or
+ * its log.
  */
 import { constants } from "node:sqlite";
 
@@ -34,7 +34,7 @@ const PRAGMAS = new Set([
   "table_xinfo",
   "user_version",
 ]);
-/** They only tell: setting them would change the file. */
+/** Pragmas that may only be read, because setting them would change the file. */
 const READ_PRAGMAS = new Set([
   "encoding",
   "journal_mode",

@@ -1,6 +1,6 @@
 /** How many values a statement takes. SQLite would bind NULL, in silence, to what gets none. */
 
-/** What a question mark may stand in without being one: texts, names in quotes, comments, plain names. */
+/** The parts of SQL in which a question mark is no parameter: strings, quoted names, comments, plain names. */
 const OTHER = [
   /'[^']*(?:''[^']*)*'/,
   /"[^"]*(?:""[^"]*)*"/,

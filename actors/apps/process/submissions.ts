@@ -176,7 +176,8 @@ export class Submissions implements DuePart {
       id,
     );
     if (begun === undefined) return;
-    // Only what says that it was begun lets anything out: so it is in effect once, however this process ends.
+    // No output leaves before the begin of the submission is durable. So it has one effect, however this process
+    // ends.
     const context: SubmissionContext = {
       submissionId: id,
       ...(row.idempotency_key !== null && { idempotencyKey: String(row.idempotency_key) }),
@@ -185,7 +186,7 @@ export class Submissions implements DuePart {
     };
     try {
       const call = this.#agent.call(String(row.method), fromJson(row.payload), context);
-      // One that was cancelled makes room at once, whether or not its method listens.
+      // A cancelled submission makes room at once, even if its method ignores the signal.
       const result = await Promise.race([call, aborted(signal)]);
       this.#end(id, "completed", { result: toJson("the result of a submission", result) });
     } catch (error) {

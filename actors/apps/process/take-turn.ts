@@ -1,4 +1,7 @@
-/** What comes to an agent from its host, one turn each: run once in effect, answered when that is durable. */
+/**
+ * Runs each message of the host to an agent in a turn. A message has one effect, and its answer leaves when that is
+ * durable.
+ */
 import { deserialize, serialize } from "node:v8";
 import type { ToProcess, TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
@@ -13,7 +16,7 @@ import { toProcessError } from "./process-errors.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 import type { Asked, Outcome } from "./replies.ts";
 
-/** What a stub sends: the method's arguments, and what the agent starts with. */
+/** The message of a stub: the method's arguments, and the start properties of the agent. */
 export interface Invocation {
   args: unknown[];
   props?: unknown;
@@ -236,7 +239,7 @@ function serializeResult(method: string, result: unknown, bytesMax: number): Uin
   return new Uint8Array(bytes);
 }
 
-/** What the agent starts with, should this be the first that comes to it. */
+/** Returns the start properties, which count if this is the agent's first message. */
 function propsOf(input: TurnInput): unknown {
   switch (input.type) {
     case "invoke":
@@ -261,7 +264,7 @@ function keptOf(outcome: Outcome): Outcome {
   return { error: { name: "Error", message, refusal: "may_have_run" } };
 }
 
-/** As its inbox sees it: 2xx, and nothing else. */
+/** Returns whether the inbox counts the outcome as success: only 2xx. */
 function isTaken(outcome: Outcome): boolean {
   if (!("result" in outcome) || outcome.result.type !== "answer") return false;
   return isSuccessful(outcome.result.answer.status);

@@ -33,7 +33,7 @@ function opened(path: string): number | undefined {
   try {
     return openSync(path, "r");
   } catch {
-    // It comes with the first write.
+    // The file appears with the first write.
     return undefined;
   }
 }

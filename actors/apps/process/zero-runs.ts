@@ -25,7 +25,7 @@ export function packZeroRuns(bytes: Uint8Array, bytesMax: number): Uint8Array | 
   return new Uint8Array(packed.buffer, 0, to * WORD_BYTES);
 }
 
-/** What `packZeroRuns` was given. Throws a RangeError where it would be more than `bytesMax`, or is cut off. */
+/** Restores the input of `packZeroRuns`. Throws a RangeError if it exceeds `bytesMax` or is cut off. */
 export function unpackZeroRuns(packed: Uint8Array, bytesMax: number): Buffer {
   const from = wordsOf(packed);
   const length = from[0] ?? 0;

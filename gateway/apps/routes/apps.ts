@@ -291,7 +291,7 @@ function deleteSecret({ actors }: AppRouteParts) {
   };
 }
 
-/** Where the addresses of an app come from. */
+/** The source of an app's addresses. */
 interface AddressParts {
   addresses: AppAddresses;
   accountId: string;

@@ -1,4 +1,4 @@
-/** What came to an agent and what it sent out: listed, shown, delivered or sent again. */
+/** The routes for webhooks to and from agents: list, show, replay, send again. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";

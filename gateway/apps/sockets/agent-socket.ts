@@ -14,12 +14,9 @@ import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SocketReader } from "./socket-reader.ts";
 
-/**
- * What one call brings an agent of a socket's frames, in JSON: the largest frame fits, escaped or as base64, in a
- * message.
- */
+/** Bytes of a socket's frames in one call to the agent, as JSON. The largest frame fits, escaped or as base64. */
 const SOCKET_CALL_BYTES_MAX = 800_000;
-/** What a client has said and its agent has not taken; past it the socket is read no further. */
+/** Bytes that a client has sent and its agent has not taken. Past it the gateway stops reading the socket. */
 const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
 /** How long a socket waits for its agent, whose host may be dying or moving. */
 const SOCKET_CALL_MS_MAX = 60_000;
@@ -34,7 +31,7 @@ export const SOCKET_BATCHES_MAX = 16;
 export interface AgentSocketParts {
   actors: Pick<ActorClient, "call">;
   socket: WebSocket;
-  /** What the socket writes to. */
+  /** The stream that the socket writes to. */
   stream: Duplex;
   /** The agent's key. */
   key: string;
@@ -44,7 +41,7 @@ export interface AgentSocketParts {
 /** Seen in close codes by clients that reconnect: 1011 and 1013 have them come again, 4xxx do not. */
 const GONE = { code: 4404, reason: "There is no such agent any more" };
 const FAILED = { code: 1011, reason: "The agent does not answer" };
-/** What was thrown is for the app's log. */
+/** The error itself goes only to the app's log. */
 const THROWN = { code: 1011, reason: "The agent's code failed" };
 const BROKEN = { code: 1011, reason: "The agent's app does not start" };
 /** Come again: the agent had given this socket up. */
@@ -100,7 +97,7 @@ export class AgentSocket {
     await atMost(AGENT_TURN_MS_MAX, Promise.all(this.#underWay.values()));
     const isSilent = code === NO_STATUS || code === ABNORMAL;
     const close: SocketClose = { code, reason: isSilent ? "" : reason.toString() };
-    // Where the agent cannot be told it hears of it when it next says something to this socket.
+    // If the agent cannot be notified now, it learns of the end when it next sends to this socket.
     await this.#tell("disconnect", { connection, close, wasClean: code !== ABNORMAL }).catch(
       () => {},
     );
@@ -109,7 +106,7 @@ export class AgentSocket {
   /** Ends the socket where its client has not answered the last time. */
   ping(): void {
     const { socket } = this.#parts;
-    // Nothing is read of it while its agent moves, so no answer either: it has a deadline of its own then.
+    // While its agent moves, nothing is read from the socket, so no pong either. Then another deadline applies.
     if (socket.isPaused) this.#isAlive = true;
     else if (!this.#isAlive) socket.terminate();
     else {

@@ -47,7 +47,7 @@ export interface AgentSocketsParts {
   pingMs?: number;
 }
 
-/** What this gateway has done for one agent, so that nothing is done twice. */
+/** The actions that this gateway has done for one agent, so that none is done twice. */
 interface Progress {
   sockets: Map<number, AgentSocket>;
   owner: string;
@@ -60,7 +60,7 @@ export class AgentSockets implements SocketRoute {
   readonly #parts: AgentSocketsParts;
   readonly #id = randomBytes(8).toString("hex");
   readonly #agents = new Map<string, Progress>();
-  /** What agents are being told of sockets that begin and end. */
+  /** Running notices to agents about sockets that begin and end. */
   readonly #telling = new Set<Promise<void>>();
   readonly #leave: () => void;
   readonly #pings: NodeJS.Timeout;
@@ -130,7 +130,7 @@ export class AgentSockets implements SocketRoute {
     return readAppRequest(this.#parts.addresses, asked);
   }
 
-  /** What is kept of each socket is little, for there are many: nothing of the request that began it. */
+  /** Begins a socket. There are many sockets, so nothing of the request stays in memory. */
   #begin(
     { socket, stream, key }: Pick<AgentSocketParts, "socket" | "stream" | "key">,
     request: AppRequest,
@@ -155,7 +155,7 @@ export class AgentSockets implements SocketRoute {
     this.#telling.add(told);
   }
 
-  /** What the agent's host says, and which of its sockets are not here. */
+  /** Takes a message of the agent's host, and answers which of its sockets are not here. */
   #take(payload: string): string {
     const read = SocketBatch.safeParse(parseJson(payload));
     if (!read.success) {
@@ -185,7 +185,7 @@ export class AgentSockets implements SocketRoute {
     return JSON.stringify({ gone: [...gone] } satisfies SocketBatchAnswer);
   }
 
-  /** What cannot be done to one socket is nothing to the others: it is the socket that ends. */
+  /** Does an action at each socket. A socket at which it fails ends, and the others go on. */
   #act(sockets: readonly AgentSocket[], action: SocketAction): void {
     const act = deed(action);
     for (const held of sockets) {

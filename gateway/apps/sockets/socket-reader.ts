@@ -4,9 +4,9 @@ import type { WebSocket } from "ws";
 import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 
 export interface OutgoingFrame {
-  /** As `frameBytes` makes them. */
+  /** The bytes that `frameBytes` makes. */
   bytes: Buffer;
-  /** A later one takes its place. */
+  /** A later frame replaces it. */
   isState: boolean;
 }
 
@@ -35,16 +35,16 @@ export class SocketReader {
       this.#stream.write(frame.bytes);
       return;
     }
-    // So much is held that the stream says when it is written.
+    // The stream is full, so it will emit "drain".
     if (this.#waiting.length === 0) this.#stream.once("drain", () => this.#flush());
     if (frame.isState) this.#dropState();
     this.#waiting.push(frame);
     this.#waitingBytes += frame.bytes.length;
-    // As much again as the connection itself holds.
+    // Frames wait here up to the size that the connection itself holds.
     if (this.#waitingBytes > SOCKET_WAITING_BYTES_MAX) this.#giveUp();
   }
 
-  /** What is sent until `release` goes out in one piece. */
+  /** Gathers everything that is sent until `release`, so that it leaves in one piece. */
   gather(): void {
     this.#stream.cork();
   }
@@ -81,7 +81,8 @@ export class SocketReader {
   #giveUp(): void {
     this.#waiting = [];
     this.#waitingBytes = 0;
-    // One that reads on reads it behind what its connection holds; one that reads nothing is cut off soon after.
+    // A client that still reads gets this close frame after what its connection holds. One that reads nothing is cut
+    // off soon after.
     this.#socket.close(TOO_SLOW, "Too slow: as much waits as may");
   }
 }

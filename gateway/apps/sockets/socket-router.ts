@@ -8,7 +8,7 @@ import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 /** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
 const SOCKETS_MAX = 10_000;
 export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
-/** What a client has to read what was sent before its socket is closed, and to answer that. */
+/** Time for a client to read everything before the close frame, and to answer that. */
 export const SOCKET_CLOSE_MS_MAX = 5_000;
 
 /** Whether an upgrade is made: then who serves the socket, else what is answered in its place. */
@@ -39,7 +39,7 @@ export function socketRouter(
     noServer: true,
     maxPayload: SOCKET_MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
-    // Its types do not know this one yet.
+    // The library's types do not have this option yet.
     closeTimeout: SOCKET_CLOSE_MS_MAX,
   };
   const server = new WebSocketServer(options);

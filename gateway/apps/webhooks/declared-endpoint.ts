@@ -29,7 +29,7 @@ import { signatureFault } from "./verify-signature.ts";
 
 export interface DeclaredEndpoint {
   endpoint: WebhookEndpoint;
-  /** What stands for `:entity` in the path. */
+  /** The part of the path in the place of `:entity`. */
   entity: string | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface AskedWebhook {
   secretOf(name: string): string | undefined;
   request: {
     method: string;
-    /** As its sender called it, with scheme, host and all of the path: behind a proxy what the proxy was called. */
+    /** The URL that the sender called, with scheme, host and the whole path; behind a proxy, the proxy's. */
     calledUrl: string;
     /** The URL as in AppRequest, without the app's prefix. */
     url: string;

@@ -1,6 +1,5 @@
 /**
- * Where each provider has the id and the type of an event, what it sends to see whether we are there, and whom an
- * event is for.
+ * The fields of each provider: the id and type of an event, its test message, and the entity that an event is for.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { FieldSource, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
@@ -57,7 +56,7 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
   hmac: { ids: [], types: [] },
 };
 
-/** What is missing, in the words of a 400. */
+/** The missing part, in the words of a 400. */
 export interface Missing {
   missing: string;
 }

@@ -14,7 +14,7 @@ export interface HeldBodies {
   bytes: number;
 }
 
-/** Its bytes count until it is disposed of. */
+/** The bytes of the body count until the body is disposed of. */
 export async function readEventBody(
   { headers, body }: { headers: HeaderList; body: Readable },
   { held, bytesMax }: { held: HeldBodies; bytesMax: number },

@@ -1,4 +1,4 @@
-/** How each provider signs what it sends, in one table. */
+/** The signature scheme of each provider, in one table. */
 
 import { createHash } from "node:crypto";
 import type { HmacScheme, WEBHOOK_PROVIDERS } from "../../../schemas/apps/app-config.ts";
@@ -8,13 +8,13 @@ import { formOf, type SignedEvent, valueAt } from "./signed-event.ts";
 const SIGNATURES_READ_MAX = 16;
 
 export interface SignatureScheme {
-  /** Where the signature is; the first that is there. */
+  /** Headers that may have the signature; the first that is present counts. */
   headers: readonly string[];
   algorithm: "sha1" | "sha256" | "sha512";
   encoding: "hex" | "base64";
   /** The signatures in the header's value: several while a secret is rotated. Absent: the value is one. */
   given?(value: string): string[];
-  /** What is signed, in all forms it may have; undefined where the event does not fit the scheme. */
+  /** Returns the signed text in all forms that it may have; undefined if the event does not fit the scheme. */
   signed(event: SignedEvent, header: string): (string | Buffer)[][] | undefined;
   /** Keys of a secret. Absent: its own bytes. */
   keys?(secret: string): (string | Buffer)[];
@@ -71,7 +71,7 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
     algorithm: "sha256",
     encoding: "hex",
     signed: ({ body }) => [[body]],
-    // Its header Linear-Timestamp is not signed.
+    // The signature of Linear does not cover its header Linear-Timestamp.
     signedAt: ({ fields }) => {
       const at = valueAt(fields, "/webhookTimestamp");
       return typeof at === "number" ? at / 1_000 : undefined;

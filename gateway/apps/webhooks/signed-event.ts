@@ -3,11 +3,11 @@ import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 
 export interface SignedEvent {
-  /** As it came: a body that was parsed and written again has another signature. */
+  /** The body as it arrived. A body that was parsed and written again has another signature. */
   body: Buffer;
-  /** By name in lower case; of several of one name the first. */
+  /** Headers by name in lower case; the first of each name. */
   headers: ReadonlyMap<string, string>;
-  /** What the sender called: Twilio signs it. */
+  /** The URL that the sender called, because Twilio signs it. */
   url: string;
   /** The body as JSON, or as the fields of a form; undefined where it is neither. */
   fields: unknown;

@@ -29,7 +29,7 @@ export function signatureFault(
       const hmac = createHmac(scheme.algorithm, key);
       for (const part of parts) hmac.update(part);
       const expected = hmac.digest();
-      // None ends it early: how many secrets there are is nobody's business.
+      // The loop never ends early, so that its time does not reveal the number of secrets.
       for (const one of given) {
         if (one.length === expected.length && timingSafeEqual(one, expected)) holds = true;
       }

@@ -26,12 +26,12 @@ export interface StreamReaderParts {
 }
 
 const GONE: StreamAnswer = { failed: "its host is gone" };
-/** What an answer may take beside what its host waits. */
+/** Time for the way of an answer, besides the time that its host waits. */
 const WAY_MS = 5_000;
 
 /**
- * Its parts, each when it has been made. Rejects with `app_failed` where it breaks off, and with the signal's reason.
- * Who ends early leaves it.
+ * Yields the parts of an answer as the app makes them. Rejects with `app_failed` if the answer breaks off, and with
+ * the signal's reason. A reader that stops early ends the stream.
  */
 export async function* readAnswerStream(
   parts: StreamReaderParts,
@@ -81,7 +81,7 @@ export async function readPart(
   }
 }
 
-/** Nobody reads on. Where its host does not hear of it, it finds that by itself. */
+/** Tells the host that nobody reads on. A host that misses this ends the stream by itself later. */
 export function leaveAnswerStream(bus: Bus, { subject, stream }: AnswerStream): void {
   const question: StreamQuestion = { stream, part: 1, isLeft: true };
   tell(bus, subject, JSON.stringify(question));

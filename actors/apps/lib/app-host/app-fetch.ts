@@ -14,7 +14,7 @@ import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 /** Connections of all apps' fetches on one host, in use; and as many that are kept. */
 const APP_FETCH_CONNECTIONS_MAX = 512;
 
-/** What a request's own code must not say: they belong to the connection, or to us. */
+/** Headers that app code must not set, because they belong to the connection or to the platform. */
 const OURS = new Set([
   "connection",
   "content-length",

@@ -20,7 +20,9 @@ export class AppLog {
     this.#clock = clock;
   }
 
-  /** Nobody waits for it: a line may be lost when the bus is away, and past a number a second. */
+  /**
+   * Publishes a line without a wait. A line may be lost while the bus is away, and past a number of lines a second.
+   */
   print(app: string, line: Omit<AppLogLine, "at">): void {
     const at = this.#clock.now();
     const second = Math.floor(at / 1_000);

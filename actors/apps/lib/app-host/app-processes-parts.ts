@@ -1,4 +1,4 @@
-/** What the processes of the apps on one host are made with. */
+/** The parts that the app processes of one host need. */
 import type { Logger } from "pino";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -22,7 +22,9 @@ export interface AppProcessesParts {
   streams: HostStreams;
   program: ProcessProgram;
   users: AppUsers;
-  /** Where processes have their folders: on a file system in memory where there is one. Made and removed by this. */
+  /**
+   * The folder of the processes' folders, in memory if there is such a file system. This object makes and removes it.
+   */
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;

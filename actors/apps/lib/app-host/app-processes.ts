@@ -46,9 +46,9 @@ const SWEEP_MS = 5_000;
 export class AppProcesses {
   readonly #parts: AppProcessesParts;
   readonly #users: AppUsers;
-  /** What serves, by the app's key. */
+  /** The serving process of each app, by the app's key. */
   readonly #current = new Map<string, Slot>();
-  /** All that live or start, those on their way out too. */
+  /** All processes that live or start, and those that are being retired. */
   readonly #all = new Set<Slot>();
   readonly #restarts: RestartPauses;
   readonly #crashes = new Map<string, number>();
@@ -77,12 +77,12 @@ export class AppProcesses {
     return this.#parts.serving.watched;
   }
 
-  /** Where processes have their folders. */
+  /** The folder that contains the folders of processes. */
   get folder(): string {
     return this.#parts.folder.path;
   }
 
-  /** What this host lacks to run apps. */
+  /** Returns what this host lacks to run apps. */
   missing(): readonly string[] {
     return this.#probe.missing();
   }
@@ -186,7 +186,7 @@ export class AppProcesses {
       () => {
         this.#forget(slot);
         this.#restarts.putOff(key, serving.revision);
-        // It goes on until another has started.
+        // The former process goes on until another has started.
         const isAlive = before && this.#all.has(before) && !before.outdated.signal.aborted;
         if (isAlive && !this.#current.has(key)) this.#current.set(key, before);
       },
@@ -276,7 +276,7 @@ export class AppProcesses {
     longest.running?.process.kill("others need its place");
   }
 
-  /** What serves may have changed: agents of what does not serve any more go over to what does. */
+  /** Starts the serving version if it has changed. Agents of the former version then move to it. */
   async #refresh(key: string): Promise<void> {
     const slot = this.#current.get(key);
     if (!slot) return;
@@ -287,7 +287,7 @@ export class AppProcesses {
     } catch (error) {
       const isGone = error instanceof ActorError && error.code === "not_found";
       if (isGone) this.#retire(slot);
-      // Else what is asked of it next finds out.
+      // If this fails, the next request repeats it.
     }
   }
 
@@ -301,7 +301,7 @@ export class AppProcesses {
     }
   }
 
-  /** It takes nothing more, and ends when nothing uses it, or in a while. */
+  /** Retires a process: it takes no more requests, and ends when nothing uses it or its time is over. */
   #retire(slot: Slot): void {
     if (slot.outdated.signal.aborted) return;
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
@@ -319,7 +319,7 @@ export class AppProcesses {
       }
       process.kill("another version took its place");
     } catch {
-      // It never started.
+      // The process never started.
     }
   }
 
@@ -343,7 +343,7 @@ export class AppProcesses {
     this.#release(slot.key);
   }
 
-  /** What an app has here beside its processes, where it has none. */
+  /** Forgets what this host keeps of an app that has no process here any more. */
   #release(key: string): void {
     for (const slot of this.#all) if (slot.key === key) return;
     this.#users.release(key);

@@ -50,7 +50,7 @@ export async function whyOneUser(programs: readonly string[]): Promise<string | 
   return undefined;
 }
 
-/** What the system says to a process of this user; undefined where there may be one. */
+/** Returns the system's error for a process of this user; undefined if one can start. */
 async function refusalOf(user: number): Promise<string | undefined> {
   try {
     await promisify(execFile)(process.execPath, ["--version"], { uid: user, gid: user });
@@ -62,5 +62,5 @@ async function refusalOf(user: number): Promise<string | undefined> {
   }
 }
 
-/** What lets others read a file, or pass through a folder. */
+/** The permission bits that let others read a file or pass through a folder. */
 const OPEN_TO_OTHERS = 0o005;

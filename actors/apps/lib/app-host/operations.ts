@@ -51,7 +51,7 @@ const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
 
 /** Fetches and calls that one process has under way; more wait. */
 export const APP_OPERATIONS_MAX = 64;
-/** What one of them may take. */
+/** Time limit of one operation. */
 const APP_OPERATION_MS_MAX = 60_000;
 
 export interface OperationsParts {
@@ -133,7 +133,7 @@ export class Operations {
       };
       // A part waits for another app's code, and is no work meanwhile.
       const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
-      // Where they came beside the message nobody has counted them.
+      // Bytes that came beside the message are not counted yet.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);
       arriving.addDone(uncounted);
       arrivingBytes += uncounted;
@@ -310,7 +310,7 @@ async function askGateway(bus: Bus, subject: string, question: object): Promise<
   throw new ActorError("unavailable", `Cannot reach the API: ${reason}`, { retryAfterS: 1 });
 }
 
-/** Only agents of the same app. */
+/** Returns the key of another agent of the same app. */
 function otherAgent(app: string, className: string, name: string): string {
   const read = ClassName.safeParse(className);
   if (!read.success || typeof name !== "string") {

@@ -1,6 +1,6 @@
 /**
- * Where processes of apps have their folders: in memory where there is such a file system, and never left behind for
- * long.
+ * The folders of app processes: in memory if there is such a file system, and removed soon after their host has
+ * ended.
  */
 
 import { randomBytes } from "node:crypto";
@@ -24,7 +24,9 @@ export const MEMORY_FOLDER = "/dev/shm";
 const PREFIX = "trunkline-apps-";
 const LOCK = ".lock";
 
-/** Where there is too little memory, ordinary files: a few databases would fill what containers have of it. */
+/**
+ * Containers often have little shared memory, which a few databases would fill. Then the folders are ordinary files.
+ */
 export const rootIn = async (memoryFolder: string): Promise<string> =>
   (await fileSystemBytes(memoryFolder)) < APP_MEMORY_FOLDER_BYTES_MIN ? tmpdir() : memoryFolder;
 
@@ -101,7 +103,7 @@ export async function removeLeftFolders(root: string): Promise<void> {
       await rm(folder, { recursive: true, force: true });
       await rm(folder + LOCK, { force: true });
     } catch {
-      // Another host, which starts at the same time, has removed it.
+      // Another host that starts at the same time has removed the folder.
     }
   }
 }
@@ -129,7 +131,7 @@ async function endProcessesOf(folder: string): Promise<void> {
       const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8");
       if (commandLine.includes(`${folder}/`)) process.kill(Number(pid), "SIGKILL");
     } catch {
-      // It has ended by itself.
+      // The process has ended by itself.
     }
   }
 }

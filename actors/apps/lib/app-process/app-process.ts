@@ -379,7 +379,7 @@ export class AppProcess {
     });
     // Before the notifications, because notified callers ask for another process.
     this.#ended.resolve(error);
-    // Only what its bundle throws is the app's own fault: else it may start another time.
+    // Only an error that its bundle throws is the app's own fault. After any other error the app may start later.
     const text = `Cannot start the app just now: ${this.#reason ?? how}`;
     const unready = new ActorError("unavailable", text, { retryAfterS: 1 });
     this.#ready.reject(unready);

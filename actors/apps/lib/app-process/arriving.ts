@@ -1,10 +1,7 @@
 /** Counts what is on its way to one app's process, so that no app takes its host's memory by what it is sent. */
 import { ActorError } from "../../../../schemas/errors.ts";
 
-/**
- * What is on its way to one process: turns that it has not read, and answers of others that come for it; more is
- * refused.
- */
+/** Bytes on their way to one process: turns that it has not read, and answers to its operations. More is refused. */
 export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
 
 export class Arriving {
@@ -24,12 +21,15 @@ export class Arriving {
     throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 
-  /** What was done cannot be told as refused: its answer counts, also past the bound, against what begins after it. */
+  /**
+   * An operation that was done cannot be refused any more. Its answer counts, also past the limit, against later
+   * ones.
+   */
   addDone(bytes: number): void {
     this.#bytes += bytes;
   }
 
-  /** It has arrived, or will not. */
+  /** Ends the count of bytes that have arrived or never will. */
   remove(bytes: number): void {
     this.#bytes -= bytes;
   }

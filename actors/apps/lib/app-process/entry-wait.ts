@@ -1,4 +1,4 @@
-/** What the entry of an app has asked its process to wait for: it keeps the process for as long as a turn may take. */
+/** Background work of an app's entry (`waitUntil`): it keeps the process for as long as a turn may take. */
 
 import { ENTRY, type FromProcess } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX } from "../../../../schemas/apps/limits.ts";

@@ -15,7 +15,7 @@ import {
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 
-/** It wants something that nobody reads: code of the app gave what is no text, say. */
+/** The process sent an unreadable request, for example because app code passed a value that is no text. */
 export interface Misasked {
   type: "misasked";
   operation: number;

@@ -39,7 +39,7 @@ interface Process {
 interface Made {
   readonly process: Process;
   readonly agent: number | undefined;
-  /** As its process calls it. */
+  /** The number by which its process names the stream. */
   readonly number: number;
   readonly name: string;
   /** The part that was asked for last, and what it is; it waits while its process makes it. */
@@ -47,7 +47,7 @@ interface Made {
   answer: PromiseWithResolvers<StreamAnswer>;
   isAwaited: boolean;
   heldBytes: number;
-  /** What there is after the last part. */
+  /** The end of the answer, after its last part. */
   over: StreamAnswer | undefined;
   readAt: number;
   readonly forgotten: AbortController;
@@ -130,7 +130,7 @@ export class HostStreams {
     return passedOn;
   }
 
-  /** What it was lent; nothing where it was not. */
+  /** Returns the answer that this process reads for another under this number, if any. */
   lent(process: Process, number: number): AnswerStream | undefined {
     return this.#processes.get(process)?.lent.get(number)?.stream;
   }
@@ -152,15 +152,15 @@ export class HostStreams {
     }
   }
 
-  /** It is read to its end, or passed on. */
+  /** Forgets a borrowed answer that was read to its end or passed on. */
   forgetLent(process: Process, number: number): void {
     this.#processes.get(process)?.lent.delete(number);
   }
 
-  /** What the process says of one: to be called once that may be seen. */
+  /** Takes a part of an answer from its process. Call it when clients may see the part. */
   heard(process: Process, { stream, part }: Extract<FromProcess, { type: "part" }>): void {
     const made = this.#processes.get(process)?.made.get(stream);
-    // Nobody asked it for more.
+    // The process sent a part that nobody had asked for.
     if (made === undefined || !made.isAwaited) return;
     const answer = toAnswer(part);
     if (!("bytes" in part)) {
@@ -239,14 +239,14 @@ export class HostStreams {
     return of;
   }
 
-  /** Nobody wants it. */
+  /** Ends an answer that nobody reads. */
   #leaveOff(made: Made): void {
     if (!made.over) made.process.send({ type: "pull", stream: made.number, isLeft: true });
     this.#end(made, { failed: "nobody read it" });
     this.#forget(made);
   }
 
-  /** Nothing more comes of its process. What was said of it last may be asked for once more. */
+  /** Ends an answer whose process sends no more. The last part may be asked for once more. */
   #end(made: Made, over: StreamAnswer): void {
     made.over ??= over;
     if (made.isAwaited) made.answer.resolve(made.over);

@@ -1,11 +1,11 @@
 /** Why a process of an app ended, as those hear it whose turns were under way in it. */
 import { APP_HEAP_MB_MAX } from "../../../../schemas/apps/limits.ts";
 
-/** It ended by itself, or was ended at a bound: what was under way is tried again elsewhere. */
+/** The process ended by itself or at a limit. Its running turns are tried again elsewhere. */
 export class ProcessEnded extends Error {
   /** The bound at which it was ended, of time or of memory: what it was at would reach that again. */
   readonly bound: string | undefined;
-  /** What Node said last, for the platform's log: it has paths of this host in it. */
+  /** The last output of Node, only for the platform's log, because it contains paths of this host. */
   readonly lastWords: string;
   /** One turn alone was under way, so that the bound was reached by nothing else. */
   readonly isOfOneTurn: boolean;

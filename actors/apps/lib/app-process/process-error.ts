@@ -1,4 +1,4 @@
-/** What a process says of something that failed, as the refusal that a caller hears. */
+/** Turns an error that a process reports into the refusal that a caller gets. */
 
 import type { ProcessError } from "../../../../schemas/apps/app-process.ts";
 import {
@@ -8,7 +8,10 @@ import {
 } from "../../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS, type ErrorCode } from "../../../../schemas/errors.ts";
 
-/** What user code threw, or a refusal by its code: no more of it than a log shows, since it crosses the bus. */
+/**
+ * Returns an error of user code, or a refusal with its code, cut to the length that a log shows, because it crosses
+ * the bus.
+ */
 export function toActorError({ name, message, refusal, stack }: ProcessError): ActorError {
   if (refusal !== undefined && isErrorCode(refusal)) {
     return new ActorError(refusal, message.slice(0, APP_LOG_LINE_CHARS_MAX));

@@ -1,4 +1,4 @@
-/** What an agent in a process of an app, or an entry, hears of it. */
+/** The events of an app's process for its agents and its entry. */
 import type { FromProcess } from "../../../../schemas/apps/app-process.ts";
 
 export type OfAgent = Extract<

@@ -44,7 +44,7 @@ export class ProcessProbe {
     this.#endedAt = parts.clock.monotonic();
   }
 
-  /** As the last probe found; begins the next where that is due. */
+  /** Returns what the last probe found missing, and begins the next probe when it is due. */
   missing(): readonly string[] {
     const pauseMs = this.#hasFailed ? APP_PROBE_FAILED_MS : APP_PROBE_MS;
     const isDue = this.#parts.clock.monotonic() - this.#endedAt >= pauseMs;

@@ -1,4 +1,4 @@
-/** What a host has to know to start a process that runs code of an app: actors/apps/process/arguments.ts gives it. */
+/** What a host needs to start a process that runs app code. `actors/apps/process/arguments.ts` provides it. */
 
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
 import type { StartProcess } from "../../../../schemas/apps/app-process.ts";
@@ -26,7 +26,7 @@ export interface ProcessStart {
   values: Record<string, unknown>;
 }
 
-/** What the module of an app exports. */
+/** The exports of an app's module. */
 export interface Exported {
   /** Names of the classes that extend Agent. */
   classes: readonly string[];

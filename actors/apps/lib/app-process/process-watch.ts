@@ -7,7 +7,7 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
  * How often a process is asked whether it answers. One that takes AGENT_CPU_MS_MAX of a processor meanwhile is ended.
  */
 const APP_PING_MS = 2_000;
-/** One that answers nothing for so long is ended, whatever it is at: a machine that swaps is no reason before. */
+/** A process that does not answer for this long is ended. A machine that swaps can be silent for less. */
 const APP_SILENCE_MS_MAX = 30_000;
 /** How often a process's memory and processor time are looked at. */
 const APP_WATCH_MS = 500;
@@ -17,7 +17,7 @@ export interface WatchedProcess {
   ping(number: number): void;
   /** True while nobody asked anything of it that is not done. */
   readonly isQuiet: boolean;
-  /** It is past a bound: to be ended. */
+  /** Called when the process exceeds a limit and is to be ended. */
   exceed(reason: string): void;
 }
 
@@ -93,7 +93,7 @@ export class ProcessWatch {
   }
 }
 
-/** Where there is no /proc, only silence ends a process. */
+/** Without /proc, only silence ends a process. */
 async function usageOf(pid: number): Promise<Usage> {
   try {
     const [stat = "", status = ""] = await Promise.all(

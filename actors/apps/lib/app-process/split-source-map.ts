@@ -2,7 +2,7 @@
 
 export interface SplitBundle {
   code: Uint8Array;
-  /** As JSON; undefined where the bundle has none. */
+  /** The map as JSON; undefined if the bundle has none. */
   map: Uint8Array | undefined;
 }
 

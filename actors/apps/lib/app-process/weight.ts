@@ -1,4 +1,4 @@
-/** What something that an app's process said takes in memory, more or less. */
+/** Estimates the memory of a value that an app's process sent. */
 
 /** Bytes of a value, a key or an element, without its content. */
 const EACH = 16;

@@ -1,7 +1,7 @@
 /** Seals secrets of apps with a key that the bus never sees: what is stored of them opens nothing by itself. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** What a value is sealed for: it opens for nothing else, so that it cannot be moved. */
+/** The place that a value is sealed for. It opens nowhere else, so it cannot be moved. */
 export interface SealedFor {
   accountId: string;
   app: string;

@@ -27,7 +27,7 @@ const HASH_CHARS = 12;
 const dayOf = (now: number) => Math.floor(now / DAY_MS);
 const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
 
-/** What is kept of an id, to be made once for all that is done with it. */
+/** The stored form of an id, made once for all its uses. */
 export interface RecentId {
   hash: string;
   /** Ids of its day's rows. */

@@ -54,7 +54,7 @@ export function appPurgeWorker({
     failures: {
       // The app asks again until it hears that all is gone.
       purge: () => [],
-      // It goes with the app, at the latest.
+      // The bundle is removed with the app at the latest.
       removeBundle: () => [],
     },
   });

@@ -48,7 +48,7 @@ export interface WebhookPostParts {
   timeoutMs?: number;
 }
 
-/** What a try ended with, and whether its endpoint is to blame where it failed. */
+/** The result of a try, and whether its endpoint caused a failure. */
 interface Outcome {
   outcome: OutgoingTry;
   retryAfterMs?: number;
@@ -199,7 +199,10 @@ function breakerKey(accountId: string, url: string): string {
   return `${accountId}.${hash}`;
 }
 
-/** What an agent's owner may read; undefined where it is a fault of ours, and the task is tried again. */
+/**
+ * Returns the reason that the agent's owner may read; undefined for a fault of the platform, after which the task is
+ * tried again.
+ */
 function reasonOf(error: unknown): string | undefined {
   if (isTimeout(error)) return "It did not answer in time";
   if (error instanceof SecretKeyError || error instanceof ActorError) return error.message;
@@ -217,7 +220,7 @@ async function beginningOf(body: Readable): Promise<string> {
       if (text.length < OUTGOING_ANSWER_CHARS_KEPT) text += decoder.decode(chunk, { stream: true });
     }
   } catch {
-    // Its status has come, and that is what counts.
+    // The status has arrived, and only that counts.
   }
   return text.slice(0, OUTGOING_ANSWER_CHARS_KEPT).toWellFormed();
 }
