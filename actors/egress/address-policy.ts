@@ -76,7 +76,7 @@ function parseRange(text: string): Range {
     throw new Error(`Cannot read range "${text}": it is no CIDR such as 10.1.0.0/16 or fd00::/8`);
   }
   const [address, bits] = ipaddr.parseCIDR(text);
-  // What is asked is compared as IPv4, so a mapped range has to be IPv4 too.
+  // Addresses are compared as IPv4, so a mapped range has to become IPv4 too.
   if (address.kind() === "ipv6" && bits >= 96 && "isIPv4MappedAddress" in address) {
     if (address.isIPv4MappedAddress()) return [address.toIPv4Address(), bits - 96];
   }

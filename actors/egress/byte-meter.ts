@@ -5,7 +5,7 @@ export class ByteMeter {
   received = 0;
   sent = 0;
   #bytesMax: number;
-  /** What was counted of each socket already; a kept-alive one serves many requests, and tasks. */
+  /** Bytes of each socket that are counted already. A kept-alive socket serves many requests and tasks. */
   readonly #counted = new WeakMap<Socket, { received: number; sent: number }>();
 
   constructor(bytesMax: number) {

@@ -20,7 +20,7 @@ export interface EgressAgentOptions {
   idleMax: number;
 }
 
-/** What Node's agents say of a connection they want. */
+/** The connection that one of Node's agents asks for. */
 interface Wanted {
   host?: string | null | undefined;
   port?: number | string | null | undefined;

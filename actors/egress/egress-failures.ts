@@ -1,4 +1,4 @@
-/** What could not be fetched during one task: bounded, the latest of each kind and target. */
+/** The failed requests of one task: a limited number, the latest of each kind and target. */
 import type { EgressCode, EgressError } from "./egress-error.ts";
 import type { EgressTarget } from "./egress-guard.ts";
 

@@ -45,7 +45,7 @@ export interface EgressFetchOptions {
 }
 
 export interface EgressResponse {
-  /** Where the answer came from, after redirects. */
+  /** The URL that answered, after redirects. */
   url: string;
   status: number;
   headers: Headers;
@@ -184,7 +184,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
       const isIdempotent = hop.method === "GET" || hop.method === "HEAD";
       if (!isStale || !isIdempotent || resent) throw failure;
       if (hasLeft && options.oneMore && !(await options.oneMore())) throw failure;
-      // Others that were kept may be closed as well.
+      // Other kept connections may be closed as well.
       closeIdle(options.agents);
     } finally {
       signal.removeEventListener("abort", giveUp);
@@ -240,7 +240,7 @@ function nextHop(hop: Hop, status: number, url: URL): Hop {
       headers.delete(name);
     }
   }
-  // What identifies the caller to one origin is none of another's business.
+  // Headers that identify the caller to one origin never go to another.
   if (url.origin !== hop.url.origin) {
     for (const name of ["authorization", "cookie", "proxy-authorization", "host"])
       headers.delete(name);

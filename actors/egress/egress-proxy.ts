@@ -41,11 +41,14 @@ export interface EgressProxyOptions {
   idleMs?: number;
 }
 
-/** Where a browser shows its credentials once (authorize-context.ts); no such name can exist (RFC 6761). */
+/**
+ * The address at which a browser shows its credentials once (authorize-context.ts). No such name can exist (RFC
+ * 6761).
+ */
 export const AUTHORIZE_URL = "http://trunkline-egress.invalid/";
 
 export class EgressProxy {
-  /** What Chromium takes as `proxyServer`. */
+  /** The value for Chromium's `proxyServer`. */
   readonly url: string;
   /** Other processes of this machine could use the port; who does not know these is answered 407. */
   readonly credentials: { username: string; password: string };
@@ -119,7 +122,7 @@ export class EgressProxy {
     return { received: this.#meter.received, sent: this.#meter.sent };
   }
 
-  /** What failed in this task, the latest last. */
+  /** The failures of this task, the latest last. */
   get failures(): readonly EgressFailure[] {
     return this.#failures.list();
   }

@@ -23,9 +23,9 @@ export interface HttpExchange {
   idleMs: number;
   /** Decides when the request may leave. */
   marked: MarkedRequest | undefined;
-  /** Told whenever bytes moved on the connection to the origin. */
+  /** Called whenever bytes moved on the connection to the origin. */
   moved: (socket: Socket) => void;
-  /** Told once when there will be no (whole) answer; answers in its place if that is still possible. */
+  /** Called once if no complete answer will come. It answers in the origin's place if that is still possible. */
   failed: (error: unknown) => void;
 }
 
@@ -76,7 +76,7 @@ class Exchange {
     else this.#takeBack();
   }
 
-  /** It is no failure of its target. */
+  /** Ends the exchange without blame of its target. */
   #takeBack(): void {
     this.#over = true;
     answerFailure(this.#passage.response, notWanted());

@@ -1,7 +1,4 @@
-/**
- * How a forward proxy's own words look on the wire: what it reads of a CONNECT, and what it answers in an origin's
- * place.
- */
+/** The forward proxy's own messages on the wire: how it reads a CONNECT, and how it answers in an origin's place. */
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { EgressError } from "./egress-error.ts";

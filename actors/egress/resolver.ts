@@ -77,7 +77,7 @@ export function createResolver(options: ResolverOptions): Resolve {
   }
 }
 
-/** What the system says, /etc/hosts included. */
+/** Looks a name up in the system, /etc/hosts included. */
 async function lookupAll(name: string): Promise<string[]> {
   const answers = await systemLookup(name, { all: true, order: "verbatim" });
   return answers.map((answer) => answer.address);

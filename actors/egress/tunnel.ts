@@ -10,7 +10,7 @@ export interface Tunnel {
   /** Opened with `allowHalfOpen`, as is every socket of Node's HTTP server. */
   upstream: Socket;
   idleMs: number;
-  /** Told whenever bytes moved on the upstream; it destroys both sides if they were too many. */
+  /** Called whenever bytes moved on the upstream connection. It destroys both sides if there were too many. */
   moved: (upstream: Socket) => void;
   /** Holders that must agree before the client's bytes are forwarded. */
   holds: () => readonly TunnelHold[];
@@ -65,7 +65,7 @@ export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void 
     if (!isAnswered) for (const hold of holds()) hold.onUnanswered();
   }
 
-  /** What the target has not read yet still belongs to it, unless it never reads. */
+  /** The target may still read the remaining bytes, unless it never reads. */
   function drain(target: Socket) {
     target.setTimeout(idleMs, () => target.destroy());
     target.destroySoon();

@@ -201,7 +201,7 @@ export class ActorHost {
       shardSubjects(number),
       (heard) => this.#receive(shard, heard),
       {
-        // Else another host may own the shard, which callers of this process must reach too.
+        // Otherwise another host may own the shard, and callers of this process must reach that host.
         isHere: () => bus.connected && this.placement.holdsLease(),
         failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
       },

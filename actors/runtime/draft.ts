@@ -62,7 +62,7 @@ export class Draft<S extends object, R = never, N extends string = never> {
     this.#sends.push(...envelopes);
   }
 
-  /** What this transition sends so far. */
+  /** The messages that this transition sends so far. */
   get sent(): readonly Envelope[] {
     return this.#sends;
   }

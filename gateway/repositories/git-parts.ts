@@ -23,7 +23,7 @@ export interface GitParts {
   lfs: LfsStore;
   manifests: ManifestReader;
   packs: PackStore;
-  /** How fast clients must read answers; defaults to the limits of all answers. */
+  /** Speed at which clients must read answers; the limits of all answers by default. */
   pace?: Partial<AnswerPaceLimits> | undefined;
   sizes: GitSizes;
   slots: ProcessSlots;

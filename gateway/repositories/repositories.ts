@@ -37,7 +37,7 @@ const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export interface RepositoriesParts extends GitParts {
   readers: ObjectReaders;
-  /** Where remotes begin; without a slash at its end. */
+  /** The start of remotes, without a slash at its end. */
   publicUrl: string;
   now: () => number;
 }
@@ -111,7 +111,7 @@ export class Repositories {
     return this.make(address, settings, { source: null, status: "ready" });
   }
 
-  /** It is there, and empty, at once; `get` tells how far it is. */
+  /** Begins an import. The repository exists at once, empty, and `get` returns the progress. */
   import(
     address: RepoAddress,
     {
@@ -170,8 +170,8 @@ export class Repositories {
   }
 
   /**
-   * What no ref leads to is dropped for good, soon after this resolves: until then, who knows an id can fetch it.
-   * Else it stays, as users of git expect of what they have forced away by mistake.
+   * Drops unreachable objects for good, soon after this resolves. Until then, whoever knows an id can fetch the
+   * object. Without a prune such objects stay, as users of git expect after a mistaken force push.
    */
   async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
     const { actors } = this.parts;
@@ -198,7 +198,7 @@ export class Repositories {
     return released;
   }
 
-  /** Its objects and refs, as they are. */
+  /** Returns a reader of the repository's present objects and refs. */
   async reader(address: RepoAddress, signal: AbortSignal): Promise<RepoReader> {
     return this.readerOf(await this.open(address, signal), signal);
   }
@@ -278,7 +278,7 @@ export class Repositories {
     origin: {
       source: string | null;
       status: Exclude<RepoStatus, "failed">;
-      /** What it begins with; found out while its name is claimed. */
+      /** The first content, which is found while the name is claimed. */
       content?: () => Promise<NewContent>;
       shallow?: readonly string[];
       origin?: RepoOrigin;
@@ -301,7 +301,7 @@ export class Repositories {
     const claim = actors.call(namespace, key, "claim", { accountId, name: space, listing });
     const [filled] = await Promise.all([
       content?.().catch((error: unknown) => {
-        // Nobody else need wait until the claim is forgotten.
+        // Releases the claim at once, so that nobody waits until it expires.
         void claim.then(() => actors.call(namespace, key, "release", { name })).catch(() => {});
         throw error;
       }),
@@ -323,8 +323,7 @@ export class Repositories {
     const announced = this.#announceToken(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
-      // Nobody else need wait for the name, and there is nothing that the token opens: what is lost of this ends by
-      // itself.
+      // Releases the name and the token at once. If this is lost, the claim expires, and the token opens nothing.
       void actors.call(namespace, key, "release", { name }).catch(() => {});
       const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
       void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});

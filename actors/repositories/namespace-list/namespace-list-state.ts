@@ -1,4 +1,4 @@
-/** What is kept of an account's namespaces: a row for each. */
+/** The stored namespaces of an account: a row for each. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ListedNamespace } from "../../../schemas/repositories/namespace-list.ts";

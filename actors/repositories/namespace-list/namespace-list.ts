@@ -34,7 +34,7 @@ export const namespaceListActor = defineActor(namespaceList, {
       const announced = { name, repoCount: 0, createdAt: now, updatedAt: now, announcedAt: now };
       return {
         state,
-        // One that did not come to be makes room.
+        // A name whose namespace was never made gives its place away.
         rows: { ...(gone !== undefined && { [gone]: null }), [row]: announced },
         reply: {},
       };

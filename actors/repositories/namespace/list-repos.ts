@@ -35,7 +35,7 @@ export function listRepos(rows: Iterable<NamespaceRow>, query: ListQuery) {
   return { repos: page.map(({ row }): RepoListing => row), more: beyond > limit, total };
 }
 
-/** Where an entry stands in an order; what the next page begins after. */
+/** The position of an entry in an order, after which the next page begins. */
 export function placeOf(row: NamespaceRow, sort: RepoSort): Place {
   const { id } = row;
   switch (sort) {

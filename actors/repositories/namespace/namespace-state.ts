@@ -1,4 +1,4 @@
-/** What is kept of a namespace: a small value, and a row for each name. */
+/** The stored state of a namespace: a small value, and a row for each name. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { RepoId } from "../../../schemas/repositories/git-names.ts";
@@ -25,7 +25,7 @@ export const NamespaceState = z.object({
   updatedAt: EpochMs,
   /** Repositories removed last, so that removing one again finds it. */
   removed: z.array(z.object({ name: z.string(), id: RepoId })),
-  /** What is to be a row when its repository is there. */
+  /** Rows of repositories that are being made. They become rows when the repositories exist. */
   claims: z.record(z.string(), NamespaceRow).optional(),
 });
 export type NamespaceState = DeepReadonly<z.infer<typeof NamespaceState>>;
@@ -54,7 +54,7 @@ export class Names {
     yield* this.#rows.values();
   }
 
-  /** What is to be stored when the name is this repository's, or nobody's. */
+  /** Returns the state and rows when a name gets this repository, or none. */
   put(state: NamespaceState, name: string, row: NamespaceRow | null) {
     if (!Object.hasOwn(this.#claims, name)) return { state, rows: { [name]: row } };
     const { [name]: _, ...claims } = this.#claims;

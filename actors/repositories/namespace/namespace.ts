@@ -112,7 +112,7 @@ export const namespaceActor = defineActor(namespace, {
       const row = folded(listing.name);
       const names = new Names(state, rows);
       const known = names.get(row);
-      // Its name was given to another, or up, before it came to be.
+      // The name was released or given to another repository before this one was made.
       if (known?.id !== listing.id) {
         return { state, send: [envelope(repo, listing.id, "nameReleased", {})] };
       }

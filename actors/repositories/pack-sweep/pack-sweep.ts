@@ -17,7 +17,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
 /** How often all packs are held against all repositories: some seconds for 100,000 of them. */
 export const PACK_SWEEP_MS = 60 * 60_000;
-/** What was condemned and is not found any more is forgotten; condemning it again only takes longer. */
+/** A condemned pack that is not found any more is forgotten. To condemn it again only takes longer. */
 export const PACK_CONDEMNED_MS = 24 * 60 * 60_000;
 
 const Condemned = StoredPack.extend({

@@ -1,4 +1,4 @@
-/** What is kept of an account's repository events: a row for each, and how far each that follows them has been told. */
+/** The stored repository events of an account: a row for each, and the last event that each subscriber has. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";

@@ -59,7 +59,7 @@ export const repoEventsActor = defineActor(repoEvents, {
       const added: Written = {};
       for (const { number, pushed } of events) {
         const row = rows.get(`${number}`);
-        // It may be told of twice, or too late.
+        // The report may arrive twice or too late.
         if (row?.type !== "pushed" || !row.open) continue;
         const { open: _, ...event } = row;
         added[`${number}`] = { ...event, ...(pushed && { pushed }) };

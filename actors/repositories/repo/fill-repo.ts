@@ -13,7 +13,7 @@ type Content = DeepReadonly<{
   treeDepth?: number | undefined;
 }>;
 
-/** What it is made with: nobody knows of it yet, so nothing is judged. */
+/** Sets the first content of a repository. Nobody knows of it yet, so no rules apply. */
 export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
   const table = new RefTable(new Map(), live);
   for (const [name, value] of refs) table.set(name, value);
@@ -36,7 +36,10 @@ export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
 export const deeper = ({ treeDepth }: LiveRepo, added: number = TREE_DEPTH_MAX) =>
   Math.max(treeDepth, added);
 
-/** What has come since somebody looked may lie below what they saw, though they did not know how deep it is. */
+/**
+ * Returns the depth to assume when a push arrived after a measurement, because its directories may contain the
+ * measured ones.
+ */
 export const deeperSince = (
   live: LiveRepo,
   treeDepth: number = TREE_DEPTH_MAX,

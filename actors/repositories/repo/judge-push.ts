@@ -103,15 +103,15 @@ function readCommand(text: string): RefCommand {
   };
 }
 
-/** What keeps every command out that may need the pushed objects. */
+/** Returns the fault that refuses every command that may need the pushed objects. */
 function packsFaultOf(
   state: LiveRepo,
   { packs, generation, treeDepth, bytesMax = REPO_BYTES_MAX }: Push,
 ): RefResult | undefined {
   if (generation !== state.generation) return "g";
-  // It may have been swept since it was stored.
+  // The pack may have been swept after it was stored.
   if (packs.some(isOver)) return "l";
-  // What came meanwhile may be below it: that is looked at anew.
+  // Directories that arrived meanwhile may be nested in these, so the gateway must look again.
   if (packs.length > 0 && treeDepth > TREE_DEPTH_MAX) return "g";
   const bytes = packs.reduce((sum, pack) => sum + pack.bytes, bytesOf(state));
   if (packs.length > 0 && bytes > bytesMax) return "q";

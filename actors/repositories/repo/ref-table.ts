@@ -16,7 +16,7 @@ const utf8 = new TextEncoder();
 /** Names in their order; rows do not change, so each is sorted once for as long as it is in memory. */
 const sortedNames = new WeakMap<Refs, readonly string[]>();
 
-/** What a push changes stands over the rows until it is written. */
+/** A table of refs. The changes of a push stay over the stored rows until they are written. */
 export class RefTable {
   readonly #rows: RepoRows;
   readonly #seed: string;
@@ -155,7 +155,7 @@ function namesOf(refs: Refs): readonly string[] {
   return names;
 }
 
-/** Where the first name is that is not before this one. */
+/** Returns the index of the first name that does not sort before this one. */
 function firstFrom(names: readonly string[], name: string): number {
   let [low, high] = [0, names.length];
   while (low < high) {

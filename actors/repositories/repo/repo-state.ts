@@ -1,4 +1,6 @@
-/** What is kept of a repository: a small value, and rows for refs, packs, tokens and the parts of large pushes. */
+/**
+ * The stored state of a repository: a small value, and rows for refs, packs, tokens and the parts of large pushes.
+ */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { LfsLock } from "../../../schemas/repositories/lfs-lock.ts";
@@ -22,7 +24,7 @@ const Live = RepoEntry.omit({ id: true }).extend({
   refNamesBytes: z.int().min(0),
   packs: z.int().min(0),
   packsBytes: z.int().min(0),
-  /** Where its history ends though there was more. */
+  /** Commits at which the history ends although its origin had more. */
   shallow: z.array(z.string()).optional(),
   /** The branch that was imported, of one that was imported alone. */
   importedBranch: z.string().nullable().optional(),
@@ -35,7 +37,7 @@ const Live = RepoEntry.omit({ id: true }).extend({
   staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
   /** No task is given away before then: one is under way, or has failed. */
   nextUpkeepAt: EpochMs.optional(),
-  /** What no ref leads to is to be dropped; and when it last was. */
+  /** Whether unreachable objects are to be dropped, and when they last were. */
   toPrune: z.boolean().optional(),
   prunedAt: EpochMs.optional(),
 });
@@ -71,7 +73,10 @@ export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
 export const RepoState = z.discriminatedUnion("life", [
   z.object({ life: z.literal("none") }),
   Live,
-  /** So that nothing late makes it anew; without a time it was removed before that was kept. */
+  /**
+   * Remembers the removal, so that no late message makes the repository again. Without a time, the removal is older
+   * than this field.
+   */
   z.object({ life: z.literal("removed"), at: EpochMs.optional() }),
 ]);
 export type RepoState = DeepReadonly<z.infer<typeof RepoState>>;

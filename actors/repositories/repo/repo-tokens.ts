@@ -10,7 +10,7 @@ import {
 import { sameHash } from "../../account/lib/hashes/same-hash.ts";
 import { type RepoRow, type RepoRows, rowsOf, tokenRow } from "./repo-state.ts";
 
-/** How exactly it is known when a token was last used: finer would be a write for each request. */
+/** Precision of a token's last use. A finer value would cost a write for each request. */
 export const TOKEN_USED_MS = 60 * 60_000;
 
 type TokenRow = Extract<RepoRow, { row: "token" }>;
@@ -22,7 +22,7 @@ export interface NewToken {
   ttlS: number;
 }
 
-/** One that no longer opens anything makes room where there are as many as may be. */
+/** Makes a token. At the limit, an expired or revoked token gives its place away. */
 export function mintToken(
   rows: RepoRows,
   { secretHash, scope, ttlS }: NewToken,

@@ -36,8 +36,8 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
 }
 
 /**
- * Where it has failed, or more has come meanwhile, there is still something to do. That a prune is done its own
- * commit says; only where there is no pack there is none to make.
+ * Ends an upkeep. After a failure, or if more packs arrived meanwhile, another one follows. The commit of a prune
+ * itself records its end; only a repository without packs needs none.
  */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
@@ -85,7 +85,8 @@ export function compact(
   const changed =
     generation !== live.generation ||
     gone.some((row) => row === undefined) ||
-    // Another compaction may have replaced them by packs that lack what only the packs replaced here hold now.
+    // Another compaction may have replaced them by packs without the objects that now only the packs replaced here
+    // have.
     staying.some((sha256) => !rows.has(packRow(sha256))) ||
     (prune && (seen !== live.version || replaced.length !== live.packs));
   if (changed) {
@@ -105,7 +106,7 @@ export function compact(
     version,
     generation: live.generation + Number(prune),
     packsRemovedVersion: version,
-    // What has come since is on top of it, nobody knows how deep.
+    // Later pushes may have nested deeper directories, so the measured depth counts only without them.
     ...(treeDepth !== undefined && seen === live.version && { treeDepth }),
     ...(prune && { prunedAt: now }),
     packs: live.packs - replaced.length + kept.length,
@@ -128,7 +129,7 @@ interface Held {
 /** A missing `heldMs` means that the caller has checked the store. */
 export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
 
-/** What is not held any more may have been swept: it cannot be named now. */
+/** Refuses packs whose hold has ended, because they may have been swept. */
 export function checkHeld(packs: readonly Held[]): void {
   if (!packs.some(isOver)) return;
   const text = "Cannot use what is stored: that was too long ago; try again";

@@ -140,7 +140,7 @@ export const repoActor = defineActor(repo, {
     },
 
     importProgressed(state, progress) {
-      // It may come late.
+      // The report may arrive late.
       if (state.life !== "live" || state.status !== "importing") return { state };
       return { state: { ...state, progress } };
     },
@@ -195,7 +195,7 @@ export const repoActor = defineActor(repo, {
       return {
         state: { ...live, staged: [...others, { push, parts, at: now }] },
         rows,
-        // One that is set already comes for the oldest, and is set anew then.
+        // A reminder that is set already is for the oldest push, and is set again then.
         ...(live.staged.length === 0 && { remind: { dropStaged: now + STAGED_MS } }),
         reply: {},
       };
@@ -362,7 +362,7 @@ function entryOf(live: LiveRepo, id: string): RepoEntry {
   return { ...live, protectedRefs: [...live.protectedRefs], id };
 }
 
-/** Only what a listing shows leaves the actor. */
+/** Notifies the namespace. Only the fields of a listing leave the actor. */
 function toldNamespace(live: LiveRepo, id: string) {
   const key = namespaceKey(live.accountId, live.namespace);
   return envelope(namespace, key, "repoChanged", RepoListing.parse({ ...live, id }));

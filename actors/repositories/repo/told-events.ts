@@ -1,4 +1,4 @@
-/** What a repository tells those who follow its account. */
+/** The events that a repository sends to the subscribers of its account. */
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "../../../schemas/repositories/limits.ts";
@@ -7,7 +7,7 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { RefTable } from "./ref-table.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 
-/** What an event is beside where and when it happened. */
+/** An event without its place and time. */
 type What<E = RepoEvent> = E extends RepoEvent
   ? Omit<E, "repoId" | "namespace" | "repoName" | "at">
   : never;
@@ -16,7 +16,7 @@ export function event(live: LiveRepo, repoId: string, at: number, what: What): E
   const { accountId, namespace, name: repoName } = live;
   const { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt } = live;
   const about = { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt };
-  // Only the halves of one event are put together here.
+  // This only joins the two halves of one event.
   const of = { repoId, namespace, repoName, at };
   const isOfAccount = ACCOUNT_EVENTS.has(what.type);
   const whole = { ...what, ...of, ...(isOfAccount && { about }) } as RepoEvent;
@@ -47,7 +47,7 @@ export function pushed(
   return { type: "pushed", refs, refsTotal: made.length, others, ...said };
 }
 
-/** Where some refs are, the default branch first. */
+/** Returns the values of some refs, the default branch first. */
 function othersOf(live: LiveRepo, rows: RepoRows): string[] {
   const others = new Set<string>();
   const head = new RefTable(rows, live).get(`refs/heads/${live.defaultBranch}`);

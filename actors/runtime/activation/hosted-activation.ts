@@ -35,7 +35,7 @@ interface HostedActivationHost {
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
   /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
-  /** Its instance is closed, and no message waits for another. */
+  /** Called when the instance is closed and no message waits for another. */
   forget(activation: HostedActivation): void;
 }
 
@@ -270,7 +270,7 @@ export class HostedActivation implements Activated {
         (error: unknown): Answer => ({ refusal: this.#refuse(error, call.message) }),
       )
       .then((answer) => {
-        // Else the call was given back, and its present holder answers it.
+        // Otherwise the call was returned, and its present holder answers it.
         if (this.#underWay.get(id) !== same) return;
         this.#underWay.delete(id);
         for (const { respond } of same) this.#host.answerRead(respond, answer);

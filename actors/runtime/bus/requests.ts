@@ -55,7 +55,7 @@ export class Requests {
     });
   }
 
-  /** Nothing that was asked is answered any more. */
+  /** Rejects all open requests. */
   rejectAll(error: Error): void {
     const all = [...this.#asked.values()];
     this.#asked.clear();
@@ -68,7 +68,7 @@ export class Requests {
   #take(answer: Msg): void {
     const number = Number(answer.subject.slice(this.#inbox.length + 1));
     const asked = this.#asked.get(number);
-    // It was given up.
+    // The request was given up.
     if (!asked) return;
     this.#asked.delete(number);
     clearTimeout(asked.timer);

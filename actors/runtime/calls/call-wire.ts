@@ -105,7 +105,7 @@ function answerCall(bus: Bus, inbox: string | undefined, answer: Answer): void {
   bus.publish(inbox, payload, { headers });
 }
 
-/** As an element of an array of answers. A refusal is the text that a call alone is answered. */
+/** An answer in an array of answers. A refusal is the text with which a single call is answered. */
 type BatchAnswer = { number: number } & (
   | { reply: unknown }
   | { refusal: string }

@@ -158,7 +158,7 @@ export class GroupCommit {
       const size = messagesOf(activation.open) + (pending?.size ?? 0);
       if (messages + size > BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) break;
       const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
-      // It stays dirty until the outbox has published some entries: see `outboxDrained`.
+      // The activation stays dirty until the outbox has published some entries: see `outboxDrained`.
       if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) {
         crowded.add(shard);
         continue;

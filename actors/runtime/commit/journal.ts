@@ -192,7 +192,7 @@ export class Journal {
     }
   }
 
-  /** These puts are written; other puts of their owners are still pending. */
+  /** Removes puts that are written. Other puts of their owners are still pending. */
   absorbPuts(entries: readonly JournalEntry[]): void {
     for (const { owner, puts } of entries) {
       for (const subject of puts.keys()) this.#pending.get(owner)?.puts.delete(subject);

@@ -1,4 +1,6 @@
-/** What the compiler refuses in contracts, actors, workers and their callers: checked by `tsc`, never run. */
+/**
+ * Code that the compiler must refuse in contracts, actors, workers and their callers: checked by `tsc`, never run.
+ */
 import { z } from "zod";
 import { defineContract, defineTasks, envelope } from "../../../schemas/contract.ts";
 import type { LiveUpdates } from "../bus/live.ts";

@@ -16,7 +16,7 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
   id: string;
   /** Present in a call whose client numbers its calls. */
   call?: CallId;
-  /** Nobody waits after this time (epoch ms). */
+  /** Time after which nobody waits (epoch ms). */
   deadlineAt: number;
 }
 

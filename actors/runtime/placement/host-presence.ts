@@ -14,11 +14,17 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { LivingHosts } from "./living-hosts.ts";
 
-/** So often a host asks the next one whether it is there. */
+/** How often a host asks the next one whether it is there. */
 const PRESENCE_MS = 250;
-/** Found gone so often, it is: once may be a client that is just coming back, which tries every tenth of a second. */
+/**
+ * Missed answers after which a host counts as gone. One may be a client that is reconnecting, which takes a tenth of
+ * a second.
+ */
 const PRESENCE_MISSES = 2;
-/** One that dies takes some of it to lose its connection, and one that stands still does not answer: both say nothing yet. */
+/**
+ * Time for an answer. A dying host takes some of it to lose its connection, and a suspended one does not answer.
+ * Neither proves anything yet.
+ */
 const PRESENCE_ANSWER_MS = 250;
 
 export interface HostPresenceParts {
@@ -81,7 +87,7 @@ export class HostPresence {
       logger.warn({ host }, "host has lost its connection, lease ended");
     } catch (error) {
       if (!(error instanceof WriteRefused && error.conflict)) throw error;
-      // It is back, or another host has ended its lease.
+      // The host is back, or another host has ended its lease.
     }
   }
 }

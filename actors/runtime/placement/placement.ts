@@ -242,7 +242,7 @@ export class Placement {
     if (message.subject === subjects.epoch(Number(name))) {
       const epoch = removed ? NOBODY : Epoch.parse(message.json());
       this.#learn(Number(name), { ...epoch, sequence: message.seq });
-      // Only now: `fenceOfAll` says that whatever was lost before it is dropped.
+      // This comes last, because `fenceOfAll` promises that all shards that were lost earlier are dropped.
       this.#lastEpochs.set(store, message.seq);
       return;
     }

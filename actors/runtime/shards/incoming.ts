@@ -29,7 +29,7 @@ export interface IncomingCall {
 export interface Delivery {
   message: string;
   input: unknown;
-  /** Its sequence in MAIL. A reminder has `dueAt` instead, and mail within the host has `direct`. */
+  /** The sequence in MAIL. A reminder has `dueAt` instead, and mail within the host has `direct`. */
   sequence?: number;
   dueAt?: number;
   direct?: DirectSend;

@@ -329,7 +329,7 @@ export class BlobStore {
     return persist(this.#clock, `look at ${name}`, () => this.#bus.whileConnected(ask), undefined);
   }
 
-  /** Where this fails, the pieces go when the name is removed. */
+  /** If this fails, the pieces are removed with the name. */
   async #removeChunks(blob: BlobSubjects, name: string, writer: string): Promise<void> {
     const patience = AbortSignal.timeout(BLOB_CLEAN_UP_MS);
     await this.#purge(blob.stream, blob.writtenBy(writer), name, patience).catch(() => {});

@@ -83,7 +83,7 @@ export class SharedWrites {
       for (const [index, { resolve }] of taken.entries())
         resolve(last - (taken.length - 1 - index));
     } catch (error) {
-      // Nothing of the batch was stored: each write by itself finds out whether its fence fails.
+      // The batch stored nothing. Each write is repeated alone, to find out whether its own fence fails.
       if (error instanceof WriteRefused) await Promise.all(taken.map((one) => this.#alone(one)));
       else for (const { reject } of taken) reject(error);
     }

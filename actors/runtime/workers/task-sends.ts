@@ -60,7 +60,7 @@ export class TaskSends {
       const address = addressOf(kind, key);
       const mail = { id, from, address, message, input };
       await publishMail(this.#bus, this.#clock, mail).catch((cause) => {
-        // This does not refuse the task: it is tried again.
+        // This error does not refuse the task, which is tried again.
         throw new Error(`Cannot send ${message} to ${kind}`, { cause });
       });
     } else {

@@ -15,7 +15,7 @@ const GIT_ANSWER_BYTES_MAX = 250_000_000;
 /** Answers of a few lines are kept in memory: a list of refs, a thousand of them. */
 export const GIT_ANSWER_MEMORY_BYTES = 64 * 1024;
 const GIT_ANSWERS_MEMORY_BYTES_MAX = 16 * 1024 * 1024;
-/** What waits to be written of an answer that goes by: a disk that is further behind is not waited for. */
+/** Bytes of a passing answer that may wait for the disk. If the disk is slower, the answer is not kept. */
 const GIT_ANSWER_AHEAD_BYTES = 8 * 1024 * 1024;
 
 /** A question to a repository as it is: whatever changes of it makes another version. */
@@ -129,7 +129,7 @@ export class AnswerCache {
     this.#count(rest, 1);
     const ofRepo = this.#ofRepos.get(id) ?? new Set();
     this.#ofRepos.set(id, ofRepo.add(name));
-    // Nobody will ask for what was before.
+    // Answers of earlier versions are not needed any more.
     for (const other of ofRepo) {
       if ((this.#kept.get(other)?.version ?? version) < version) await this.#drop(other);
     }
@@ -198,10 +198,10 @@ export class Recording {
     else this.#write(chunk);
   }
 
-  /** It is whole. */
+  /** Keeps the answer, which is complete. */
   async keep({ hasPack }: { hasPack: boolean }): Promise<void> {
     if (this.#isOver) return;
-    // Nothing can be added, nor given up.
+    // From now on no bytes can be added, and the answer cannot be given up.
     this.#isOver = true;
     const sizes = { bytes: this.#bytes, hasPack };
     if (!this.#file) {
@@ -218,7 +218,7 @@ export class Recording {
     await this.#end({ ...sizes, file: this.#path });
   }
 
-  /** It is not, and never will be. */
+  /** Drops the answer, which will never be complete. */
   drop(): void {
     this.#giveUp();
   }
@@ -239,7 +239,7 @@ export class Recording {
     this.#isOver = true;
     this.#small = [];
     this.#file?.destroy();
-    // What stays behind goes with what else processes leave in the cache.
+    // A leftover is removed with other leftovers in the cache.
     this.#end().catch(() => {});
   }
 }

@@ -1,4 +1,7 @@
-/** Where things lie in the cache of a gateway. All of it may vanish at any time but what a marker says is in use. */
+/**
+ * The places of files in a gateway's cache. Everything may vanish at any time, except files that a marker shows to be
+ * in use.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, stat, unlink, writeFile } from "node:fs/promises";
@@ -18,12 +21,9 @@ export class CacheFiles {
     this.root = root;
   }
 
-  /**
-   * Nothing here waits for the disk, so after a power cut files may be there with nothing in them: what was made
-   * before this machine was started is not believed.
-   */
+  /** Empties a cache of an earlier boot. Nothing here waits for the disk, so after a power cut files may be empty. */
   async discardOfEarlierBoot(): Promise<void> {
-    // Where the system does not say, nobody can tell.
+    // On systems without a boot id the cache stays.
     const boot = await readFile(BOOT_ID, "latin1").catch(() => undefined);
     const path = join(this.root, "boot");
     if (boot === undefined || (await readFile(path, "latin1").catch(() => "")) === boot) return;
@@ -56,7 +56,7 @@ export class CacheFiles {
     return join(this.repo(id), "uses");
   }
 
-  /** One of them, which nobody else has; of which version of the repository, its name says. */
+  /** Returns a new marker of use. Its name states the repository's version. */
   use(id: string, version: number): string {
     return join(this.uses(id), `${randomBytes(9).toString("hex")}-${version}`);
   }
@@ -80,7 +80,7 @@ export class CacheFiles {
     try {
       mkdirSync(folder, { recursive: true });
     } catch (error) {
-      // Somebody is emptying the cache now: the write that follows fails with ENOENT, and is tried again.
+      // Another process is emptying the cache now. The next write fails with ENOENT and is repeated.
       if (!isCode(error, "ENOENT")) throw error;
     }
     return join(folder, `${purpose}-${randomBytes(9).toString("hex")}`);

@@ -47,7 +47,7 @@ export async function sweepCache(
   }
 }
 
-/** What processes left behind that were killed. */
+/** Removes files that killed processes left behind. */
 async function removeLeftovers({ root, answers }: CacheFiles, now: number): Promise<void> {
   for (const folder of [join(root, "tmp"), answers]) {
     for (const name of await entriesOf(folder)) {

@@ -20,7 +20,7 @@ const GIT_BITMAPS_MS_MAX = 120_000;
 interface Made {
   /** Bytes of all packs at that time. */
   bytes: number;
-  /** It could not be made: not worth another try before there is more. */
+  /** The index could not be made, and is not tried again before the packs have grown. */
   failed: boolean;
 }
 
@@ -47,7 +47,7 @@ export class CloneIndexes {
     this.#fromBytes = fromBytes;
   }
 
-  /** Somebody has cloned it, so others may: makes the index where there is none, or it covers too little. */
+  /** Makes the index after a clone, because more clones may follow, if there is none or it covers too little. */
   async want(repo: OpenedRepo): Promise<void> {
     const { manifest } = repo;
     const objects = this.#cache.files.objects(repo.id, manifest.generation);
@@ -100,7 +100,7 @@ export class CloneIndexes {
         signal,
       });
       const after = new Set(await entriesOf(packs));
-      // One that names what has gone meanwhile would end every clone.
+      // An index that names a missing pack would make every clone fail.
       if (before.some((name) => name.endsWith(".pack") && !after.has(name)))
         await dropPacksIndex(packs);
       return code === 0;

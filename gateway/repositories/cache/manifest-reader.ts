@@ -27,7 +27,7 @@ interface ManifestParts {
   packs: ReadonlyMap<string, Pack>;
 }
 
-/** What a repository was at one moment. */
+/** The state of a repository at one moment. */
 export class Manifest {
   readonly version: number;
   readonly generation: number;
@@ -131,7 +131,7 @@ export class ManifestReader {
   }
 }
 
-/** One more, so that many empty repositories count too. */
+/** Counts one more, so that many empty repositories count too. */
 function countRefs({ rows }: Manifest): number {
   let refs = 1;
   for (const row of rows.values()) refs += Object.keys(row).length;

@@ -33,7 +33,7 @@ const GIT_CACHE_UNNAMED_MAX = 20_000;
 
 /** A repository on disk, for as long as it is not disposed of. */
 export interface RepoView extends AsyncDisposable {
-  /** Where git runs. */
+  /** The folder in which git runs. */
   cwd: string;
   environment: Readonly<Record<string, string>>;
   /** Differs for a folder that was made again under the same name. */
@@ -49,7 +49,7 @@ export interface ViewedRepo {
 const PLAIN_VIEW = "plain";
 /** A file's time may be behind the clock by as much. */
 const MARKER_SLACK_MS = 100;
-/** Somebody else emptied the cache meanwhile, so often: then something is wrong with it. */
+/** Tries before the cache counts as broken, because another process empties it again and again. */
 const TRIES_MAX = 5;
 
 export class RepoCache {
@@ -77,7 +77,7 @@ export class RepoCache {
 
   /** All its objects, and none of its refs: after a change there is nothing to make but links to what has come. */
   openObjects(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
-    // Where its history ends is a part of a view.
+    // A view includes the commits at which the history ends.
     if (manifest.shallow.length > 0) return this.open(repo, manifest, signal);
     return this.#open(repo, manifest, PLAIN_VIEW, signal);
   }
@@ -97,7 +97,7 @@ export class RepoCache {
         await this.#mark(repo.id, marker);
         await this.#make(repo, manifest, cwd, signal);
         const madeId = await wholeView(cwd);
-        // It was emptied again since it was made.
+        // The cache was emptied after the view was made.
         if (madeId === undefined) throw gone(`view ${cwd}`);
         return {
           cwd,
@@ -163,7 +163,7 @@ export class RepoCache {
       this.#making.get(name) ?? this.#makeView(repo, manifest, { cwd, isThere, isPlain });
     this.#making.set(name, made);
     made.finally(() => this.#making.delete(name)).catch(() => {});
-    // Others may wait for it too: who leaves does not end it.
+    // Others may wait for the same work, so a caller that leaves does not end it.
     await leaving(made, signal);
   }
 
@@ -188,12 +188,12 @@ export class RepoCache {
     await mkdir(dirname(cwd), { recursive: true });
     await writeView(temporary, manifest, refs);
     try {
-      // What is left of a view that was half removed is in the way.
+      // The rest of a half removed view is in the way.
       if ((await wholeView(cwd)) === undefined) await removeAll(cwd);
       await rename(temporary, cwd);
     } catch (error) {
       await removeAll(temporary);
-      // Another process was as quick, and made the same.
+      // Another process has made the same view at the same time.
       if (!isCode(error, "ENOTEMPTY", "EEXIST")) throw error;
     }
   }
@@ -287,7 +287,7 @@ export class RepoCache {
       return;
     }
     for (const path of going) await unlink(path).catch(ignoreGone);
-    // It may have been made meanwhile.
+    // The index may have been made meanwhile.
     await dropPacksIndex(folder);
   }
 
@@ -310,12 +310,12 @@ export class RepoCache {
     const names = await entriesOf(uses);
     const stats = await Promise.all(names.map((name) => statOf(join(uses, name))));
     const now = this.#now();
-    // What is older is of a process that was killed.
+    // Older markers belong to killed processes.
     const began = stats.flatMap((stat) => stat?.mtimeMs ?? []);
     return Math.min(now, ...began.filter((at) => now - at <= GIT_CACHE_GRACE_MS));
   }
 
-  /** What was there before something was dropped. */
+  /** Removes the views of generations before objects were dropped. */
   async #removeOldGenerations(repo: ViewedRepo, generation: number): Promise<void> {
     if (generation === 0) return;
     const names = await entriesOf(this.files.repo(repo.id));

@@ -1,4 +1,6 @@
-/** What a repository has to offer, as the first answer to a client (gitprotocol-http(5), "Discovering References"). */
+/**
+ * The refs that a repository offers, as the first answer to a client (gitprotocol-http(5), "Discovering References").
+ */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -63,7 +65,7 @@ export function fetchAdvertisement(
   ]);
 }
 
-/** What `git upload-pack` can do: the same for every repository, as this machine's git has it. */
+/** The capabilities of this machine's `git upload-pack`, which are the same for every repository. */
 export class FetchCapabilities {
   readonly #files: CacheFiles;
   readonly #known = new Map<0 | 2, Promise<Buffer>>();
@@ -72,7 +74,10 @@ export class FetchCapabilities {
     this.#files = files;
   }
 
-  /** As it says it in this version of a repository with one ref; version 1 says the same as 0. */
+  /**
+   * Returns the capabilities in this protocol version, as git lists them for a repository with one ref. Version 1
+   * equals 0.
+   */
   get(version: 0 | 2): Promise<Buffer> {
     const known = this.#known.get(version);
     if (known) return known;

@@ -26,7 +26,7 @@ export class FetchEvents {
     this.#now = now;
   }
 
-  /** Nobody waits for it, and a fetch that nobody heard of is a fetch all the same. */
+  /** Reports a fetch without a wait. A fetch succeeds even if its report is lost. */
   tell(repo: OpenedRepo, question: Buffer | undefined, logger: Logger): void {
     const { id: repoId, accountId, address } = repo;
     const type = fetchTypeOf(repo, question);

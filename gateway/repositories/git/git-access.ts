@@ -32,7 +32,7 @@ export interface GitClient {
   name: string;
 }
 
-/** What a request wants of a repository. */
+/** The access that a request wants. */
 interface Wanted<T> {
   address: RepoAddress;
   service: Service;
@@ -79,7 +79,7 @@ export class GitAccess {
     const { actors, finder } = this.#parts;
     const opens = async (id: string) => {
       const used = use(id, address, clientOf(repoTokenId(secretHash), user));
-      // Only a client whose token is good hears of this call's failure.
+      // Only a client with a valid token learns that this call failed.
       used.catch(() => {});
       const input = { address, secretHash };
       const token = await actors

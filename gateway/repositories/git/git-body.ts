@@ -67,7 +67,7 @@ function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stal
   request.resume();
 }
 
-/** All of a body. */
+/** Reads a whole body. */
 export async function wholeBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of gitBody(request, { bytesMax })) chunks.push(chunk);
@@ -110,7 +110,7 @@ function countedTo(bytesMax: number, { stallMs, stallBytes }: Pace): Transform {
     },
   });
   const stalled = setTimeout(() => {
-    // What waits for its reader is not late, nor is what has all come.
+    // A body that waits for its reader, or that has arrived completely, is not late.
     if (counted.writableNeedDrain || counted.writableEnded) stalled.refresh();
     else
       counted.destroy(new ActorError("deadline_exceeded", "Cannot read body: it came too slowly"));

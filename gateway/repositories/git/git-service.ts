@@ -39,9 +39,9 @@ export interface GitOptions {
   packsHeldMs?: number;
   /** Base of the addresses in answers; defaults to the request's own host. */
   publicUrl?: string;
-  /** How large what is in repositories may be. */
+  /** Size limits of repositories. */
   sizes?: Partial<GitSizes> | undefined;
-  /** How fast answers have to be taken. */
+  /** Speed at which clients must read answers. */
   pace?: Partial<AnswerPaceLimits> | undefined;
   /** Large files on their way at a time. */
   transfersMax?: number;
@@ -88,7 +88,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
   let sweeping = Promise.resolve();
   const timer = setInterval(() => {
-    // What cannot be removed now is removed later.
+    // A later sweep removes what this one could not.
     sweeping = sweeping.then(sweep).catch(() => {});
   }, GIT_CACHE_SWEEP_MS);
   timer.unref();

@@ -20,7 +20,7 @@ export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | u
   if (!asked) return undefined;
   const isAsked = beginsWithAny(asked.prefixes);
   const names = [...refs.keys()].filter(isAsked);
-  // Only git knows what is a tag of what; and its order is that of bytes.
+  // Only git knows the targets of tags. Its order is that of bytes.
   if (asked.peel && names.some((name) => !name.startsWith("refs/heads/"))) return undefined;
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) return undefined;
   const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
@@ -41,7 +41,7 @@ function beginsWithAny(prefixes: readonly string[]): (name: string) => boolean {
     const last = apart.at(-1);
     if (last === undefined || !prefix.startsWith(last)) apart.push(prefix);
   }
-  // None begins with another: so of those that come before a name in their order, only the last can be its beginning.
+  // No prefix begins with another. So of the prefixes that sort before a name, only the last can be its beginning.
   return (name) => {
     let [low, high] = [0, apart.length];
     while (low < high) {

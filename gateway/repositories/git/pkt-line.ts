@@ -5,7 +5,7 @@ export const FLUSH = Buffer.from("0000");
 /** The longest line, its length included. */
 const LINE_BYTES_MAX = 65_520;
 const LENGTH_BYTES = 4;
-/** What a side band line holds besides the number of its band. */
+/** Bytes of a side band line besides the number of its band. */
 const BAND_BYTES_MAX = LINE_BYTES_MAX - LENGTH_BYTES - 1;
 
 export function pktLine(content: string | Uint8Array): Buffer {
@@ -63,7 +63,7 @@ export class PktReader {
     return this.#ahead.subarray(0, bytes);
   }
 
-  /** All that has not been read. */
+  /** Yields everything that was not read yet. */
   async *rest(): AsyncGenerator<Buffer, void, undefined> {
     const ahead = this.#take(this.#ahead.length);
     if (ahead.length > 0) yield ahead;

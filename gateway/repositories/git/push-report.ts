@@ -1,4 +1,4 @@
-/** What a push is answered: how its pack was taken, and a line for each ref. */
+/** The answer to a push: the result of its pack, and a line for each ref. */
 import { FLUSH, pktLine, sideBand } from "./pkt-line.ts";
 import type { PushRequest } from "./read-push.ts";
 

@@ -48,7 +48,7 @@ async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
     if (bytes > PUSH_HEAD_BYTES_MAX) throw tooMuch(`${PUSH_HEAD_BYTES_MAX} bytes of commands`);
     const [text = "", listed] = withoutNewline(line).split("\0", 2);
     if (SHALLOW.test(text)) {
-      // Its parents need not come along: whether they are here is found out from the pack.
+      // Parents of a shallow commit may be absent. The check of the pack finds out whether they are here.
       shallows += 1;
       if (shallows > SHALLOW_LINES_MAX) throw tooMuch(`${SHALLOW_LINES_MAX} shallow commits`);
       continue;

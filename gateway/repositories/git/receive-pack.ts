@@ -62,7 +62,7 @@ async function answerPush(
   { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
 ): Promise<void> {
   const { response, signal, logger } = http;
-  // What it leaves behind goes when the client has its answer.
+  // Leftovers are removed after the client has its answer.
   await using ends = new AsyncDisposableStack();
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
@@ -109,7 +109,7 @@ async function decide(
     return unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message);
   }
   if (taken.lacksRoom) {
-    // Nobody waits for it: there is room for a later push, or there is not.
+    // This goes without a wait, because only a later push can find the new room.
     parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
   }
   if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
@@ -120,7 +120,7 @@ async function decide(
   return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
 }
 
-/** What it was checked against may have gone meanwhile: it is checked once more, against what is there now. */
+/** Checks the push again, because the objects that it was checked against may have gone meanwhile. */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
@@ -135,7 +135,7 @@ async function verifyAnew(
   const reader = new PktReader(packAgain(taken.files));
   const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
   if (again.fault !== undefined) return unpackFailed(push, again.fault);
-  // What was done already is not asked for a second time.
+  // Commands that were done already are not sent a second time.
   const isOpen = (number: number) =>
     push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
   const open = push.commands.filter((_, number) => isOpen(number));
@@ -148,7 +148,7 @@ async function verifyAnew(
   };
 }
 
-/** It may be in the cache already, and its file with it. */
+/** The pack may have moved into the cache already, with its file. */
 function packAgain(files: PackFiles | undefined): AsyncIterable<Buffer> {
   if (!files) return Readable.from([EMPTY_PACK]);
   return files.whole ? Readable.from([files.whole.pack]) : createReadStream(files.pack);
@@ -181,7 +181,7 @@ async function accept(
   }
   const pack = files && (await parts.packs.put(repo.accountId, files, signal));
   const packs = pack ? [pack] : [];
-  // What goes wrong with the cache is no concern of the client's.
+  // Errors of the cache do not concern the client.
   const adopt = async () => {
     if (files && pack) await parts.cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
   };

@@ -13,7 +13,7 @@ import { FLUSH } from "./pkt-line.ts";
 
 /** A fetch's negotiation, unpacked: git's own bound (http.maxRequestBuffer). */
 const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
-/** What a clone asks for is some lines; where it names every ref, its answer is not worth keeping. */
+/** A clone's request has a few lines. If it names every ref, its answer is not worth keeping. */
 const KNOWN_QUESTION_BYTES_MAX = 64 * 1024;
 
 export interface FetchExchange {
@@ -58,7 +58,7 @@ export async function uploadPack(
 }
 
 interface Asked {
-  /** What the answer begins with, whatever git says: not before it is sure that git is asked. */
+  /** The start of the answer, before git's output. It is written only when git runs. */
   head?: Buffer;
   parameters: readonly string[];
   input?: Buffer;
@@ -78,7 +78,7 @@ async function serve(
     const hasPack = known
       ? await sendKnown(parts, known, exchange, asked)
       : await serveByGit(parts, repo, exchange, { ...asked, recording });
-    // What goes wrong with it is no concern of the client's.
+    // Errors of the index do not concern the client.
     if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
     if (hasPack) parts.fetchEvents.tell(repo, asked.input, exchange.logger);
   } finally {
@@ -86,7 +86,7 @@ async function serve(
   }
 }
 
-/** Only clones are cached. Fetches differ too much. */
+/** Returns the key of a clone. Fetches are not cached, because they differ too much. */
 function keyOf(
   { id, manifest }: OpenedRepo,
   request: IncomingMessage,
@@ -141,7 +141,7 @@ async function serveByGit(
     if (head) response.write(head);
     let hasPack = false;
     let end: Buffer = Buffer.alloc(0);
-    // What is left in the middle is no fault: left to itself, the iterator ends it with an error.
+    // Leaving in the middle is no fault. Without this option the iterator would end the stream with an error.
     const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
     for await (const chunk of chunks) {
       // Git writes the number of a band and what is on it one after the other.
@@ -158,7 +158,7 @@ async function serveByGit(
       logger.info({ code, stderr }, "upload-pack failed");
       if (code !== null) await cloneIndexes.drop(repo);
     }
-    // Where git ended by itself it has said in its protocol why; else the answer is cut off.
+    // If git ended by itself, its protocol states why. Otherwise the answer is cut off.
     if (code === null) response.destroy();
     else await paced.end(signal);
     const isWhole = FLUSH.equals(end.subarray(-FLUSH.length));
@@ -170,7 +170,7 @@ async function serveByGit(
   }
 }
 
-/** What the client says of the protocol, where it is what one says of it. */
+/** Returns the protocol version that the client names, if it is well formed. */
 export function protocolOf({ headers }: IncomingMessage): Record<string, string> {
   const protocol = headers["git-protocol"];
   if (typeof protocol !== "string" || !/^[a-z0-9=:]{1,64}$/.test(protocol)) return {};

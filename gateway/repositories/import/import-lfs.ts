@@ -131,7 +131,7 @@ function checkSizes(
   throw new ActorError("storage_full", text);
 }
 
-/** Nothing where its host has no large files, or does not give them to everybody. */
+/** Asks for large files. Returns none if the host has none or does not give them to everybody. */
 async function askFor(
   { fetch }: LfsImportParts,
   url: string,

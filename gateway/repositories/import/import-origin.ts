@@ -174,7 +174,7 @@ function readRefs(listed: Buffer): Pick<Origin, "head" | "refs"> {
 
 /** Says why git failed, by its last line. What only git's own user could answer is left out. */
 export function originFault(stderr: string, url: string): ActorError {
-  // Where it is asked who it is, and may ask nobody, git says that it could not.
+  // When a host asks for credentials, git reports that it could not ask for them.
   const asked = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
   const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
   if (asked || status) {

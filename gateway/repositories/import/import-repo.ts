@@ -75,7 +75,7 @@ export async function importRepo(
     // Before there is anything, too: a task that is run again leaves what it finds.
     const head = branch === null ? origin.head : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
-    // So are large files: nobody looks for them once there are refs.
+    // Large files come first too, because nobody looks for them once the refs exist.
     const large = { folder, tips: [...refs.values()], url: origin.url };
     const lacking = await importLfs(parts, repo, large, signal, tell);
     await takeIn(parts, repo, { folder, refs, shallow, signal });
@@ -114,7 +114,7 @@ async function fetchRefs(
   if (code !== 0) throw originFault(stderr, url);
 }
 
-/** What is no branch, tag or note is of use to its host alone. */
+/** Returns the refs to import. Refs other than branches, tags and notes are of use only to their host. */
 function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string> {
   if (branch !== null) {
     const ref = `refs/heads/${branch}`;
@@ -156,7 +156,7 @@ async function shallowOf(folder: string): Promise<string[]> {
   throw new ActorError("limit_reached", reason);
 }
 
-/** As a push of all there is: checked by git, measured, stored, and then decided. */
+/** Takes the content in as a push of everything: git checks it, and it is measured, stored and then decided. */
 async function takeIn(
   parts: ImportParts,
   repo: OpenedRepo,

@@ -16,7 +16,7 @@ const IMPORT_TOLD_MS = 1_000;
 export function importWorker(parts: ImportParts & { toldMs?: number }) {
   return defineWorker(repoImport, {
     slots: { import: IMPORT_SLOTS },
-    // It says itself that it took too long.
+    // The import itself reports that it took too long.
     runMsMax: 2 * IMPORT_MS_MAX,
     handlers: {
       async fetch(origin, { key, signal }) {

@@ -1,4 +1,4 @@
-/** What the handlers of Git LFS share, and the checks before each of them. */
+/** The shared parts of the handlers of Git LFS, and the checks before each of them. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import { LfsObject } from "../../../schemas/repositories/lfs.ts";

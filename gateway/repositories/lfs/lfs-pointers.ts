@@ -28,7 +28,8 @@ export async function lfsPointers(
 }
 
 /**
- * As `lfsPointers`, in a repository on disk. Rejects with ActorError `limit_reached` where there are more than these.
+ * Finds pointers as `lfsPointers` does, in a repository on disk. Rejects with ActorError `limit_reached` past the
+ * limit.
  */
 export async function pointersIn(
   { cwd, environment }: Pick<RepoView, "cwd" | "environment">,

@@ -50,7 +50,7 @@ export class LfsStore {
     const thing = { accountId, bytes: object.bytes };
     const { wasThere } = await this.#storage.store(thing, put, signal);
     if (wasThere === false) return { ...object, until };
-    // Nobody may have named it for long: then it is about to be swept, or was just now.
+    // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
     const held = await this.#packs.hold(accountId, [object.oid], signal, "lfs");
     if (!(await this.#blobs.isWhole(name))) {
       const text = "Cannot store: what is left of an earlier try is in its way; try later";
@@ -59,7 +59,10 @@ export class LfsStore {
     return { ...object, until: Math.min(held, performance.now() + this.#heldMs) };
   }
 
-  /** All of it is held against its name; a part of it, the one at `end` included, cannot be. */
+  /**
+   * Reads a large file. The whole file is checked against its name; a part, with the byte at `end`, cannot be
+   * checked.
+   */
   read(
     accountId: string,
     { oid, bytes }: LfsObject,

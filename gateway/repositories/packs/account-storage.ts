@@ -15,7 +15,7 @@ const GIT_STORED_TOLD_MS = 1_000;
 const GIT_STORED_KNOWN_MS = 10_000;
 
 interface Known {
-  /** As the actor said last, and when. */
+  /** The latest answer of the actor, and its time. */
   stored: GitStored;
   at: number;
   /** Stored here since, and not told yet. */
@@ -73,7 +73,7 @@ export class AccountStorage {
     return this.#bytesMax - bytes - heldBytes;
   }
 
-  /** What it stores, with what was not told yet. */
+  /** Returns what the account stores, with the bytes that this gateway has not reported yet. */
   async get(accountId: string, signal: AbortSignal): Promise<GitStored> {
     let known = this.#known.get(accountId);
     if (!known || Math.abs(this.#now() - known.at) >= GIT_STORED_KNOWN_MS) {
@@ -114,7 +114,7 @@ export class AccountStorage {
       isStored = stored.wasThere === false;
       return stored;
     } finally {
-      // What is not heard is free again after a while.
+      // A hold whose end is not reported ends by itself after a while.
       const settled = { id, bytes, stored: isStored };
       this.#actors.send(gitStorage, accountId, "settle", settled).catch(() => {});
     }

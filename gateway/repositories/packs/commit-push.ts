@@ -13,8 +13,8 @@ import { commandsBytes, repo } from "../../../schemas/repositories/repo.ts";
 import { heldNow, type KeptPack } from "./pack-store.ts";
 
 /**
- * What the repository may take to decide a push, longer than any election: who pushes would rather wait than not
- * know.
+ * Time for the repository to decide a push, longer than any election, because a pusher prefers a wait to an unknown
+ * result.
  */
 const SWAP_DEADLINE_MS = 60_000;
 
@@ -70,7 +70,7 @@ export async function commitPush(
   });
 }
 
-/** As few as hold them all. */
+/** Divides commands into the smallest number of messages. */
 function partsOf(commands: readonly string[]): string[][] {
   const parts: string[][] = [];
   let bytes = Number.POSITIVE_INFINITY;

@@ -83,7 +83,7 @@ export async function inspectPack(
     depth = await measureTreeDepth(files, folders, trees, signal);
   }
   let treeDepth = below + (depth ?? 0);
-  // They may lie on top of what was there: that is looked at where it could be too much.
+  // New directories may contain existing ones. That is measured if the sum could be too deep.
   if (fault === undefined && depth !== undefined && depth <= TREE_DEPTH_MAX) {
     if (trees.length > 0 && treeDepth > TREE_DEPTH_MAX) {
       const { cwd, together: environment } = folders;

@@ -49,7 +49,7 @@ export class PackIndex {
     return -1;
   }
 
-  /** Where it begins in a pack of less than 2 GiB. */
+  /** Returns the position of the object in a pack of less than 2 GiB. */
   offset(at: number): number {
     return this.#bytes.readUInt32BE(IDS_AT + this.count * (ID_BYTES + 4) + 4 * at);
   }
@@ -85,7 +85,7 @@ interface Entry {
   at: number;
   type: number;
   bytes: number;
-  /** Where its packed bytes begin. */
+  /** The position of its packed bytes. */
   dataAt: number;
   /** The base of a delta: its position or its id. */
   base?: number | Buffer;

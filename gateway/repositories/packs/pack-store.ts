@@ -22,7 +22,7 @@ export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
 export interface PackFiles {
   pack: string;
   index: string;
-  /** What is in them, where they are small. */
+  /** The content of a small pack and its index. */
   whole?: { pack: Buffer; index: Buffer };
 }
 
@@ -91,7 +91,7 @@ export class PackStore {
     const until = performance.now() + this.#heldMs;
     const { wasThere } = await store();
     if (wasThere === false) return { sha256, ...sizes, until };
-    // Nobody may have named it for long: then it is about to be swept, or was just now.
+    // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
     const held = await this.hold(accountId, [sha256], signal);
     if (!(await this.#blobs.isWhole(name))) {
       await store();

@@ -76,7 +76,7 @@ export function foreseenFaults(
     const fault = commandFault(command, standing);
     if (fault !== undefined && fault !== "p") return refResultText(fault, ref);
     if (fault === undefined && !standing.isForward) return undefined;
-    // It was compared, or would have been.
+    // The ref counts as compared, also past the limit.
     compared += 1;
     if (compared > COMPARED_MAX) return "too many protected refs in one push; push it alone";
     return fault && REF_RESULTS[fault];

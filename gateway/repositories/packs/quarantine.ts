@@ -12,7 +12,7 @@ import type { ObjectFolders } from "./tree-depth.ts";
 export interface Quarantine extends ObjectFolders, AsyncDisposable {
   /** Undefined where the push brought no object. */
   files?: PackFiles;
-  /** What was wrong with it. */
+  /** The fault of the pack. */
   fault?: string;
   /** True when the fault is a lack of space. */
   lacksRoom?: true;
@@ -20,11 +20,11 @@ export interface Quarantine extends ObjectFolders, AsyncDisposable {
 
 /** "PACK", the version, how many objects. */
 const PACK_HEAD_BYTES = 12;
-/** What old histories are full of; git hosts take it. */
+/** Faults that old histories are full of. Git hosts accept them. */
 const STRICT =
   "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
 
-/** As git has it where it reads more than `--max-input-size`. */
+/** The error of git when it reads more than `--max-input-size`. */
 const TOO_LARGE = /^fatal: pack exceeds maximum allowed size/m;
 
 /** Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. */
@@ -107,7 +107,7 @@ async function indexed(
   return { exit, stdout };
 }
 
-/** What git says last, without what is only of use to us. */
+/** Returns git's last line, without the parts that are useful only to us. */
 function faultOf({ code, stderr }: GitExit): string {
   if (code === null) return "index-pack took more than it may have";
   const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));

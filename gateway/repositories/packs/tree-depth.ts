@@ -17,7 +17,7 @@ export interface ObjectFolders {
 }
 
 const ID_BYTES = 20;
-/** How an entry that is a directory begins; git refuses any other way to write it. */
+/** The start of a directory's entry. Git refuses any other spelling. */
 const DIRECTORY = Buffer.from("40000 ");
 
 /**
@@ -41,7 +41,7 @@ export async function measureTreeDepth(
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
-      // It is being ended: what it has said already is let go.
+      // The process is being ended, so its remaining output is dropped.
       if (edges > TREE_EDGES_MAX) continue;
       const inside = childrenIn(content, index);
       edges += inside.length;

@@ -16,11 +16,11 @@ import { type ChildCommand, endGroup } from "./spawner-wire.ts";
 export const GIT_PROCESS_CPU_S_MAX = 300;
 /** A file it may write: twice the bytes of the largest repository. What comes from elsewhere has a bound of its own. */
 export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
-/** What a process may say where all of it is kept: REFS_MAX refs with names at their bound. */
+/** Bytes of a process's output where all of it is kept: REFS_MAX refs with the longest names. */
 const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GitOptions {
-  /** Where it runs; paths below are relative to it, so that the folder may be renamed meanwhile. */
+  /** The folder in which git runs. Other paths are relative to it, so that the folder may be renamed meanwhile. */
   cwd: string;
   environment?: Readonly<Record<string, string>>;
   config?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export interface GitOptions {
 export interface GitExit {
   /** Null where a signal ended it. */
   code: number | null;
-  /** What it said last on its error output. */
+  /** The end of its error output. */
   stderr: string;
 }
 
@@ -87,7 +87,7 @@ const CONFIG = {
   "uploadpackfilter.tree.maxDepth": "1",
 };
 
-/** One at a time, since a plain shell takes no more; and no git where one of them fails. */
+/** Sets one limit at a time, because a plain shell takes no more. If one fails, git does not start. */
 const limited = (fileBytesMax: number) =>
   [
     "ulimit -c 0",
@@ -125,7 +125,7 @@ export function startGit(parameters: readonly string[], options: GitOptions): Ru
     (onStderr ? undefined : spawner.spawn(command)) ?? spawnHere(command, onStderr);
   const late = setTimeout(end, msMax);
   signal.addEventListener("abort", end, { once: true });
-  // Its exit says what went wrong; a pipe that broke only says that it has exited.
+  // The exit explains the failure. A broken pipe only shows that the process has exited.
   stdin.on("error", () => {});
   const over = exit.finally(() => {
     clearTimeout(late);
@@ -196,7 +196,7 @@ export async function feed(stdin: Writable, source: AsyncIterable<Uint8Array>): 
   if (!stdin.destroyed) stdin.end();
 }
 
-/** As `feed`, and more may come. */
+/** Writes as `feed` does, but leaves the stream open for more. */
 export async function write(stdin: Writable, source: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const chunk of source) {
     if (stdin.destroyed) return;

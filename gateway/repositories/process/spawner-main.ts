@@ -29,14 +29,14 @@ const places = new Map<number, Place>();
 const running = new Map<number, ChildProcess>();
 let lastPlace = 0;
 
-// It ends with its gateway, which finishes what it has begun when a signal comes.
+// This process ends with its gateway, which finishes its work after a signal.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 process.on("disconnect", leave);
 process.on("message", (order: SpawnerOrder) => {
   if ("end" in order) endGroup(running.get(order.place)?.pid);
   else start(order.place, order.command);
 });
-// Its gateway may have ended before it was there.
+// The gateway may have ended before this process was ready.
 if (!process.connected) leave();
 await Promise.all(Array.from({ length: GIT_SPAWNER_PLACES }, makePlace)).catch(leave);
 
@@ -46,7 +46,7 @@ function leave(): void {
   process.exit(0);
 }
 
-/** Nothing is read here: what comes on a connection is for the child alone. */
+/** Makes a connection for a child. This process reads nothing from it, because its content is only for the child. */
 async function makePlace(): Promise<void> {
   lastPlace += 1;
   const place = lastPlace;

@@ -1,6 +1,6 @@
-/** What a gateway and the process that starts its children say to each other. */
+/** Messages between a gateway and the process that starts its children. */
 
-/** What is to run, as it is started in the end: with limits, in a group of its own. */
+/** The command to run, with its limits, in a process group of its own. */
 export interface ChildCommand {
   file: string;
   parameters: readonly string[];
@@ -28,6 +28,6 @@ export function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended already.
+    // The process has ended already.
   }
 }

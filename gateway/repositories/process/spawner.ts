@@ -60,7 +60,7 @@ export class Spawner {
     return this.#life?.pid;
   }
 
-  /** What it has started ends too. */
+  /** Ends the process and everything that it started. */
   close(): void {
     this.#life?.close();
   }
@@ -78,7 +78,7 @@ class SpawnerLife {
   isOver = false;
 
   constructor() {
-    // Nobody else may enter it, so nobody else can connect.
+    // Only this user may enter the folder, so nobody else can connect.
     this.#folder = mkdtempSync(join(tmpdir(), "trunkline-spawner-"));
     const path = join(this.#folder, "socket");
     this.#server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket));
@@ -99,14 +99,14 @@ class SpawnerLife {
     this.#process.send(order, ignoreFailure);
     this.#process.channel?.ref();
     input.ref();
-    // Nothing is ever written to the child's output.
+    // The gateway never writes to the child's output.
     output.ref().end();
     const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
       this.#running.set(place, { ended: (code, stderr) => resolve({ code, stderr }) });
     });
     const exit = ended.then(async (said) => {
       input.destroy();
-      // What nobody has begun to read, nobody wants.
+      // Output that nobody has begun to read is not wanted.
       if (output.readableFlowing === null && output.listenerCount("readable") === 0)
         output.resume();
       if (!output.closed) await once(output, "close");
@@ -126,13 +126,13 @@ class SpawnerLife {
     const child = spawn(process.execPath, [PROGRAM, path], {
       env: {},
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      // What a terminal sends to all that run in it is not for this one.
+      // Keeps signals that a terminal sends to all its processes away from this one.
       detached: true,
     });
     this.#process = child;
     child.on("message", (news: SpawnerNews) => this.#hear(news));
     child.once("error", () => this.#end());
-    // What it said before its end has been heard by then.
+    // By then its last messages have arrived.
     child.once("disconnect", () => this.#end());
     child.unref();
     child.channel?.unref();
@@ -177,7 +177,7 @@ class SpawnerLife {
     this.#process?.send(order, ignoreFailure);
   }
 
-  /** Nobody would hear of the end of what it started, so that ends with it. */
+  /** Its children end too, because nobody would learn of their ends. */
   #end(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -194,5 +194,5 @@ class SpawnerLife {
   }
 }
 
-/** It has ended, and says so by itself. */
+/** The process has ended, and its exit event says so. */
 const ignoreFailure = () => {};

@@ -90,7 +90,7 @@ export class Archives {
     path: string,
     { commit, format }: { commit: string; format: ArchiveFormat },
   ): Promise<void> {
-    // Others may wait for it too: who leaves does not end it.
+    // Others may wait for the same work, so a caller that leaves does not end it.
     const lateness = new AbortController();
     const timer = setTimeout(() => lateness.abort(tooLong()), this.#msMax);
     const late = lateness.signal;
@@ -148,12 +148,12 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
   let [files, bytes] = [0, 0];
   let fault: ActorError | undefined;
   for await (const entry of entriesIn(git.stdout)) {
-    // It is being ended: what it has said already is let go.
+    // The process is being ended, so its remaining output is dropped.
     if (fault) continue;
     const blank = entry.indexOf(" ");
     const path = entry.slice(blank + 1);
     files += 1;
-    // What is no file has no size.
+    // Entries that are no files have no size.
     bytes += Number(entry.slice(0, blank)) || 0;
     if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
       const text = `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`;
@@ -171,7 +171,10 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
   checkEnd(code, stderr, signal);
 }
 
-/** What ends with a zero, byte for character. One that is longer than any path may be is not waited for. */
+/**
+ * Yields the entries that end with a zero byte, one character for each byte. It does not wait for an entry that is
+ * longer than any path.
+ */
 async function* entriesIn(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = "";
   for await (const chunk of source) {

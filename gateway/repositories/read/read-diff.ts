@@ -1,4 +1,4 @@
-/** What is different between two commits: the files, and their lines as a patch, as far as an answer may be long. */
+/** The differences between two commits: the files, and their lines as a patch, up to the size of an answer. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { DIFF_FILES_MAX, DIFF_PATCH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
@@ -7,7 +7,7 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 
-/** What git may say of them in all before it is stopped. */
+/** Bytes of git's list of files before it is stopped. */
 export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
 const DIFF_MS_MAX = 20_000;
 
@@ -22,7 +22,7 @@ export type DiffStatus = (typeof DIFF_STATUSES)[keyof typeof DIFF_STATUSES];
 
 export interface DiffFile {
   path: string;
-  /** Where it was before, of one that was renamed. */
+  /** The former path of a renamed file. */
   oldPath?: string;
   status: DiffStatus;
   oldMode: string | null;
@@ -80,7 +80,7 @@ export async function readDiff(
   }
 }
 
-/** So much of what git prints, which is stopped then. */
+/** Returns git's output up to this size, and stops git there. */
 async function cut(
   parameters: readonly string[],
   { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
@@ -98,7 +98,7 @@ async function cut(
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of git.stdout) {
-    // It is being ended: what it has said already is let go.
+    // The process is being ended, so its remaining output is dropped.
     if (bytes > bytesMax) continue;
     chunks.push(chunk);
     bytes += chunk.length;
@@ -118,7 +118,7 @@ async function cut(
 /** First all files, each with its modes and ids, then all of them once more with their lines (git-diff-tree, "-z"). */
 function parseList(output: Buffer): { files: DiffFile[]; whole: boolean } {
   const fields = output.toString("utf8").split("\0");
-  // What stands behind the last end is nothing, or was cut off.
+  // The text after the last end is empty or cut off.
   const rest = fields.pop();
   const files: DiffFile[] = [];
   let at = 0;
@@ -147,7 +147,7 @@ function parseList(output: Buffer): { files: DiffFile[]; whole: boolean } {
   for (const file of files) {
     const [, added, removed, path] = /^(\d+|-)\t(\d+|-)\t(.*)$/s.exec(fields[at] ?? "") ?? [];
     if (added === undefined || removed === undefined) break;
-    // One that was renamed has its two paths behind it.
+    // A renamed file is followed by its two paths.
     at += path === "" ? 3 : 1;
     counted += 1;
     if (added === "-") continue;

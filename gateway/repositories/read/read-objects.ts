@@ -13,13 +13,13 @@ import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "
 const READERS_MAX = 32;
 /** The process ends after this long without a request. */
 export const READER_IDLE_MS = 60_000;
-/** It is replaced after this, since the cache takes a use that is older than twice as much for forgotten. */
+/** Age at which a reader is replaced. The cache treats a marker of use that is twice as old as forgotten. */
 export const READER_AGE_MS_MAX = 20 * 60_000;
 
 /** The cache may be emptied again and again: then something is wrong with it. */
 const TRIES_MAX = 5;
 
-/** What a repository is read by: its objects as they were when it was asked for, or later. */
+/** A reader of a repository: it has the objects of the moment of its request, or later ones. */
 export interface ObjectReader {
   head(name: string): Promise<ObjectHead | undefined>;
   read(name: string): Promise<ReadObject | undefined>;
@@ -73,7 +73,7 @@ export class ObjectReaders {
         try {
           const found = await question(opened.process);
           if (found) return found;
-          // What was away for a moment while the cache was emptied is found now.
+          // An object that was missing only while the cache was emptied is found now.
           if (await this.#cache.isIntact(opened.view, repo.manifest)) {
             return await question(opened.process);
           }
@@ -169,7 +169,7 @@ export class ObjectReaders {
   async #start(repo: OpenedRepo, known: Opened | undefined): Promise<Opened> {
     const { manifest } = repo;
     const now = this.#now();
-    // Others may wait for it too: who leaves does not end it.
+    // Others may wait for the same work, so a caller that leaves does not end it.
     const view = await this.#cache.openObjects(
       repo,
       manifest,
@@ -184,7 +184,7 @@ export class ObjectReaders {
     const packs = manifest.packs.keys();
     if (stays) {
       await view[Symbol.asyncDispose]();
-      // One that compaction has replaced stays for longer than the process.
+      // A pack that compaction has replaced stays longer than the process.
       return Object.assign(known, { packs: known.packs.union(new Set(packs)), usedAt: now });
     }
     if (known) this.#close(repo.id, known);
@@ -221,7 +221,7 @@ export class ObjectReaders {
   #close(id: string, opened: Opened): void {
     if (this.#opened.get(id) === opened) this.#opened.delete(id);
     opened.process.close();
-    // What is left of it in the cache goes with the repository.
+    // Leftovers in the cache are removed with the repository.
     Promise.resolve(opened.view[Symbol.asyncDispose]()).catch(() => {});
   }
 }

@@ -53,7 +53,7 @@ export function parseCommit(hash: string, content: Buffer): Commit {
   const fields = new Map<string, string>();
   const parents: string[] = [];
   for (const line of head.split("\n")) {
-    // What begins with a blank goes on with the field before, which is a signature.
+    // A line that begins with a blank continues the field before it, which is a signature.
     const [, name, value = ""] = FIELD.exec(line) ?? [];
     if (name === "parent") parents.push(value);
     else if (name !== undefined && !fields.has(name)) fields.set(name, value);

@@ -28,7 +28,7 @@ interface Question {
 }
 
 const NEWLINE = 0x0a;
-/** What stands behind a name that leads to nothing; `dangling` and its like need an option that is not given. */
+/** The words after a name that does not exist. `dangling` and similar words need an option that is not given. */
 const NOTHING = [" missing\n", " ambiguous\n"].map((text) => Buffer.from(text));
 
 export class ReadProcess {
@@ -90,7 +90,7 @@ export class ReadProcess {
     });
   }
 
-  /** One that does not answer is no good to the next either. */
+  /** Watches for an answer. A process that does not answer is of no use to the next caller either. */
   #expect(): void {
     clearTimeout(this.#late);
     if (this.#waiting.length > 0) this.#late = setTimeout(() => this.close(), READ_MS_MAX);
@@ -130,7 +130,7 @@ export class ReadProcess {
   }
 }
 
-/** Nothing is wrong with the object: another process can be asked. */
+/** The process is gone. The object may be fine, so another process can be asked. */
 export class ReadProcessGone extends Error {}
 const gone = () => new ReadProcessGone("Cannot read object: the process has ended");
 

@@ -25,10 +25,13 @@ export interface FoundFile {
 /** Hears how many bytes are about to be read for what is shown, and throws where there are too many. */
 export type Hold = (bytes: number) => void;
 
-/** What git allows in no name of a ref; a few steps, since each is a walk. */
+/**
+ * Steps to ancestors, such as `~1`, which no ref's name may contain. Only a few are allowed, because each costs a
+ * walk.
+ */
 const ANCESTOR = /^(.*?)((?:[~^]\d{0,4}){1,4})$/s;
 const ANY: Hold = () => {};
-/** So many commits are walked to one by one; for more there is a process that does nothing else. */
+/** Commits that are walked one by one. For more, a process of its own does the walk. */
 const WALKED_MAX = 100;
 
 export class RepoReader {

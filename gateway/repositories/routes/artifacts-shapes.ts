@@ -78,10 +78,10 @@ export function wireToken(
 
 // --- Pages ---
 
-/** Where a list goes on: for the same question only. */
+/** The position at which a list continues, valid only for the same question. */
 export interface ListCursor<A> {
   question: string;
-  /** What the reader has last. */
+  /** The last entry that the reader has. */
   after: A;
   /** Number of the page that begins here. */
   page: number;

@@ -271,7 +271,7 @@ function wireCreated(made: MadeRepo): z.input<typeof CreatedRepo> {
   return { id, name, description, default_branch: defaultBranch, remote, token };
 }
 
-/** As the namespace orders them. */
+/** Returns the position of an entry in the namespace's order. */
 function placeOf(entry: RepoListing, sort: RepoSort): z.output<typeof Place> {
   const values = {
     created_at: entry.createdAt,

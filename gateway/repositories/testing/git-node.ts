@@ -66,7 +66,7 @@ export class GitNode implements AsyncDisposable {
     try {
       process.kill(this.#options.random.pick(gits), "SIGKILL");
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
       return false;
     }
     return true;
@@ -128,7 +128,7 @@ function gitsBelow(pid: number): number[] {
     const isGit = readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "git";
     return [...(isGit ? [pid] : []), ...children.flatMap(gitsBelow)];
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     return [];
   }
 }

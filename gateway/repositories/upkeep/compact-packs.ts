@@ -15,7 +15,7 @@ import { heldNow, type KeptPack } from "../packs/pack-store.ts";
 import { measureWholeDepth } from "../packs/tree-depth.ts";
 import { runGit, startGit } from "../process/git-process.ts";
 
-/** What pushes may have put on top of each other is measured anew past this, where packs are put together. */
+/** Assumed depth past which a compaction measures the real depth again. */
 const TREE_DEPTH_MEASURED = 128;
 /** Pruning gives way to pushes; so often it begins anew before it leaves it for later. */
 export const PRUNE_TRIES_MAX = 5;
@@ -137,7 +137,10 @@ async function repack(
   }
 }
 
-/** What was added up push by push is more than there is: once in a while it is measured, so that pushes need not be. */
+/**
+ * Measures the depth again. The sum over pushes exceeds the real depth, and an occasional measurement keeps pushes
+ * from being refused.
+ */
 async function depthAnew(
   { treeDepth }: OpenedRepo["manifest"],
   scratch: string,

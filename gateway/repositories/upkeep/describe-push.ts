@@ -44,7 +44,7 @@ export async function describePush(
   try {
     await using view = await cache.open(repo, manifest, signal);
     const described: DescribedRef[] = [];
-    // What one ref of a push brought is nothing new in those after it.
+    // Commits of one ref of a push are not new in the refs after it.
     const before = new Set(others);
     for (const { number, before: old, after } of changes) {
       const known = old === ZERO_ID ? [...before] : [old];

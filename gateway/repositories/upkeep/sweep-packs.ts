@@ -29,14 +29,14 @@ const blobOf = ({ family, accountId, sha256 }: Stored) =>
   family === "lfs" ? lfsBlob(accountId, sha256) : packBlob(accountId, sha256);
 
 /**
- * What is named is read from the rows of all repositories: a message that did not come, or a list that lacks one, must
- * not cost a pack. The sweep's actor says what has been nobody's for long enough.
+ * Finds unnamed packs. The named packs are read from the rows of all repositories, so that a lost message or an
+ * incomplete list never costs a pack. The sweep's actor decides which packs have been unnamed for long enough.
  */
 export async function sweepPacks(
   { blobs, rows }: SweepParts,
   { key, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
 ): Promise<void> {
-  // What somebody else was to remove and did not; nobody can have named it since.
+  // Removes packs that another gateway was to remove and did not. No repository can have named them since.
   for (;;) {
     const { removable } = await call(packSweep, key, "listRemovable", {});
     if (removable.length === 0) break;
@@ -75,7 +75,7 @@ export async function sweepPacks(
     return found;
   }
 
-  /** Only as it was seen: what somebody has stored anew since then is another. */
+  /** Removes only the version that was seen, because a pack that was stored again since then is another one. */
   async function remove(packs: readonly StoredPack[]): Promise<void> {
     const freed = new Map<string, number>();
     for (const { sequence, ...stored } of packs) {

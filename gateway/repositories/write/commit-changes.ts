@@ -10,7 +10,7 @@ import { type RawEntry, rawEntries } from "../read/read-parse.ts";
  */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
-/** What becomes of one path: a file with this content, or nothing. */
+/** The change of one path: a file with this content, or its removal. */
 export type FileChange =
   | { path: string; content: Buffer; mode?: FileMode | undefined }
   | { path: string; delete: true };
@@ -29,7 +29,7 @@ interface Change {
 }
 
 interface Directory {
-  /** What becomes of the name itself. */
+  /** The change of the name itself. */
   own?: Change;
   below: Map<string, Directory>;
   /** The first change below it. */

@@ -19,9 +19,9 @@ import { type MadePack, packOf } from "./commit-pack.ts";
 export interface NewCommit {
   /** The default branch where none is named. */
   branch?: string | undefined;
-  /** Where the branch is to be; null: nowhere yet. Where it is not said, wherever it is. */
+  /** The expected commit of the branch; null: the branch must not exist. When absent, any commit is accepted. */
   expected?: string | null | undefined;
-  /** Where a new branch begins: a ref or a commit; else its first commit has no parent. */
+  /** The start of a new branch: a ref or a commit. When absent, its first commit has no parent. */
   base?: string | undefined;
   message: string;
   author?: Person | undefined;
@@ -34,11 +34,11 @@ export interface NewCommit {
 export interface Committed {
   commit: Commit;
   ref: string;
-  /** Where the branch was; null where it was not. */
+  /** The former commit of the branch; null if there was none. */
   before: string | null;
 }
 
-/** All of it, or nothing. Refuses with `branch_moved` where the branch is not where it is expected. */
+/** Commits all changes or none. Refuses with `branch_moved` if the branch is not at the expected commit. */
 export async function commitFiles(
   repositories: Repositories,
   address: RepoAddress,
@@ -97,7 +97,7 @@ async function tryCommit(
     : await checkedByGit(repositories, repo, pack, signal);
   const [stored] = await Promise.all([
     parts.packs.put(repo.accountId, taken.files, signal),
-    // What goes wrong with the cache is no concern of the client's: what is stored comes from memory.
+    // Errors of the cache do not concern the client, because the stored bytes come from memory.
     taken.written?.catch(() => {}),
   ]);
   const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
@@ -132,7 +132,7 @@ const PLAIN = /^(?!\.git)[A-Za-z0-9_@+=,.-]*[A-Za-z0-9_@+=,-]$/i;
 
 interface TakenPack extends AsyncDisposable {
   files: PackFiles;
-  /** They need not be there before. */
+  /** The files need not be there before. */
   written?: Promise<unknown>;
 }
 
@@ -154,7 +154,7 @@ function writePack(cache: CacheFiles, whole: MadePack): TakenPack {
   };
 }
 
-/** As a push is. */
+/** Lets git check the commit as it checks a push. */
 async function checkedByGit(
   { parts }: Repositories,
   repo: OpenedRepo,

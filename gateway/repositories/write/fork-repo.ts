@@ -27,7 +27,7 @@ export const FORK_REFS_BYTES_MAX = 200_000;
 export interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
   /** In the origin's namespace. */
   name: string;
-  /** Nothing of other branches and tags is in it, not even for those who know its id. */
+  /** The fork contains no object of other branches and tags, not even for those who know its id. */
   defaultBranchOnly?: boolean | undefined;
 }
 
@@ -67,7 +67,7 @@ export async function forkRepo(
     status: "ready",
     shallow: repo.manifest.shallow,
     isListed: true,
-    // Its name is being claimed meanwhile.
+    // The name is claimed at the same time.
     content: async () => {
       const { manifest, packs } = await holdOrigin(repositories, repo, signal);
       if (manifest !== repo.manifest) await checkStillSimple(repositories, origin, signal);
@@ -91,7 +91,7 @@ function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSign
   });
 }
 
-/** Its packs have been put together meanwhile, and who knows what else has happened. */
+/** A compaction has replaced the packs meanwhile, so everything must be checked again. */
 async function checkStillSimple(
   repositories: Repositories,
   origin: RepoAddress,
@@ -113,7 +113,7 @@ interface ForkTarget {
   source: string;
 }
 
-/** Where there is something to be made for it first, or too much for one message. */
+/** Forks in steps, if something has to be made first or there is too much for one message. */
 async function forkInSteps(
   repositories: Repositories,
   origin: OpenedRepo,
@@ -129,7 +129,7 @@ async function forkInSteps(
   const repo = { ...origin, manifest };
   const { shallow, treeDepth } = manifest;
   const tip = manifest.refs.get(manifest.head);
-  // It may have gone since it was looked for.
+  // The branch may have gone meanwhile.
   const own: [string, string][] = tip === undefined ? [] : [[manifest.head, tip]];
   const refs = defaultBranchOnly ? own : [...manifest.refs];
   const packs =
@@ -158,7 +158,7 @@ async function holdOrigin(
   for (;;) {
     const { packs } = manifest;
     const until = await parts.packs.hold(address.accountId, [...packs.keys()], signal);
-    // What it still names after that has not been removed before.
+    // Blobs that the origin still names now were not removed before.
     const later = await parts.manifests.read(id, address, signal);
     if ([...packs.keys()].every((sha256) => later.packs.has(sha256))) {
       return { manifest, packs: Array.from(packs.values(), (pack) => ({ ...pack, until })) };
@@ -198,7 +198,7 @@ async function forkInParts(
     generation: 0,
     forward: [],
     packs,
-    // It may have what its origin has, whatever has been set since.
+    // A fork may have the size of its origin, whatever limit was set since.
     bytes: 0,
     bytesMax: REPO_BYTES_SETTING_MAX,
     treeDepth,
@@ -239,7 +239,7 @@ async function holdLfsObjects(
   if (known.length === 0) return [];
   const oids = known.map(({ oid }) => oid);
   const until = await packs.hold(repo.accountId, oids, signal, "lfs");
-  // What it still names after that has not been removed before.
+  // Blobs that the origin still names now were not removed before.
   const later = new Set((await listLfsObjects(actors, repo.id, signal)).map(({ oid }) => oid));
   return known.filter(({ oid }) => later.has(oid)).map((object) => ({ ...object, until }));
 }

@@ -1,4 +1,4 @@
-/** What every endpoint that loads a page takes: where it is, how it is loaded, what is waited for. */
+/** The common parameters of endpoints that load a page: its source, how it loads, and what is waited for. */
 import { z } from "zod";
 import { ExtraHeaders, fieldValue } from "../../http/header-fields.ts";
 import { shapedLike } from "../../http/shaped-like.ts";
@@ -270,7 +270,7 @@ interface PageSource {
   goToOptions?: z.output<typeof GotoOptions> | undefined;
 }
 
-/** What holds between the fields: for `check` of an endpoint's object. */
+/** Rules between the fields, for `check` of an endpoint's object. */
 export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): void {
   const fault = (path: (string | number)[], message: string) =>
     issues.push({ code: "custom", path, message, input: value });

@@ -10,7 +10,7 @@ export class BrowserDiedError extends Error {
   }
 }
 
-/** It did not even start: the page is not at fault. */
+/** The browser did not start, so the page is not at fault. */
 export class BrowserNotStartedError extends BrowserDiedError {}
 
 /** The renderer of the page crashed, while its browser and all other pages went on. */

@@ -71,7 +71,10 @@ export class BrowserPool implements AsyncDisposable {
     }
   }
 
-  /** Another browser, for work that nobody else may disturb, nor be disturbed by. To be closed after use. */
+  /**
+   * Returns a pool with a browser of its own, for work that must neither disturb other work nor be disturbed. Close
+   * it after use.
+   */
   another(): BrowserPool {
     return new BrowserPool({ ...this.#options, limits: { ...this.#limits, contextsWarm: 0 } });
   }
@@ -91,7 +94,7 @@ export class BrowserPool implements AsyncDisposable {
 
   async #newContext(): Promise<RenderContext> {
     const started = await (this.#current ?? this.#begin());
-    // It may have been replaced while this waited, and would be closed under the context.
+    // The browser may have been replaced during the wait, and would be closed under the context.
     const browser = this.#present ?? started;
     if (browser.wornBy !== undefined && !this.#replacing) {
       this.#replacing = true;

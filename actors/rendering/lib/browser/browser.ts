@@ -263,7 +263,7 @@ export class Browser {
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
         if (this.#memoryBytes < limits.memoryBytesKill) continue;
       } catch {
-        // It hangs, or it has died meanwhile; ending it is right in both cases.
+        // The browser hangs or has died meanwhile. In both cases it must end.
       }
       await this.#chromium.kill();
       return;

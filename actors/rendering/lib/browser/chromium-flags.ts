@@ -1,7 +1,7 @@
-/** How Chromium is started: quiet, headless, sandboxed, and with no way out but a context's own proxy. */
+/** The flags of Chromium: quiet, headless, sandboxed, and with no way out except a context's own proxy. */
 import { PAGE_HEAP_MIB_MAX } from "../../../../schemas/limits.ts";
 
-// Nothing listens there. Contexts name their own proxies; whatever belongs to none of them reaches nothing.
+// Nothing listens at this address. Contexts name their own proxies, and requests without a context reach nothing.
 const NO_PROXY = "http://127.0.0.1:9";
 
 const EGRESS = [
@@ -37,7 +37,7 @@ const QUIET = [
 const QUIET_FEATURES = [
   "MediaRouter",
   "OptimizationHints",
-  // What a page wants prerendered is fetched ahead otherwise.
+  // Without this, Chromium would fetch pages ahead that a page wants prerendered.
   "Prerender2FallbackPrefetchSpecRules",
   "Translate",
   "WebUIOmniboxAimPopup",

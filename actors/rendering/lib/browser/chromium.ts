@@ -12,7 +12,7 @@ import { createProfileFolder } from "./profile-folder.ts";
 
 /** Chromium draws into shared memory; containers often have only 64 MB of it. */
 const BROWSER_SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
-/** What Chromium said last, for error messages. */
+/** Characters of Chromium's last output that are kept for error messages. */
 const BROWSER_STDERR_CHARS = 4_000;
 
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
@@ -78,7 +78,7 @@ export class Chromium {
     this.#process = child;
     this.#profile = profile;
     this.#exited = once(child, "exit");
-    // What is left of the tree when its first process has gone serves nobody.
+    // The rest of the process tree is of no use after its first process has ended.
     void this.#exited.then(() => this.kill());
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-BROWSER_STDERR_CHARS);
@@ -91,7 +91,7 @@ export class Chromium {
     });
   }
 
-  /** What it said last. */
+  /** The end of its error output. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -107,7 +107,7 @@ export class Chromium {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It has ended meanwhile.
+        // The process has ended meanwhile.
       }
     }
   }
@@ -133,7 +133,7 @@ export class Chromium {
   }
 }
 
-/** Nothing of ours but where programs are: no credentials, no home, and every temporary file in the profile. */
+/** The environment of Chromium: only our PATH, no credentials, no home, and all temporary files in the profile. */
 function environment(profile: string): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH,
@@ -148,6 +148,6 @@ function environment(profile: string): NodeJS.ProcessEnv {
   };
 }
 
-/** Where there is none Chromium uses ordinary files by itself. */
+/** Without shared memory Chromium itself uses ordinary files. */
 const isSharedMemorySmall = async () =>
   (await fileSystemBytes("/dev/shm")) < BROWSER_SHARED_MEMORY_BYTES_MIN;

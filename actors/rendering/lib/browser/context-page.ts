@@ -16,7 +16,7 @@ async function layOut(page: Page): Promise<void> {
     ...VIEWPORT,
     deviceScaleFactor: 1,
     mobile: false,
-    // As puppeteer has it for what is not turned.
+    // The value that puppeteer uses for a page that is not turned.
     screenOrientation: { angle: 0, type: "portraitPrimary" },
     dontSetVisibleSize: true,
   });

@@ -19,11 +19,11 @@ const EVENT_START = '{"method":"';
 const SESSION_START = ',"sessionId":"';
 const ID_LENGTH = 32;
 const SESSION_LENGTH = SESSION_START.length + ID_LENGTH + '"}'.length;
-// What a page writes stands with escaped quotes in a message, so it cannot look like this.
+// Texts of a page have escaped quotes in a message, so they can never look like this.
 const CONTEXT_START = '"browserContextId":"';
 const METHOD_CHARS_MAX = 64;
 
-/** Nobody listens to them, and a page makes as many as it likes. */
+/** Events that nobody listens to, and of which a page makes as many as it likes. */
 const UNHEARD = new Set(["Runtime.consoleAPICalled", "Runtime.exceptionThrown"]);
 /** Frames and workers: each is set up by calls of its own. */
 const BEGINNINGS = new Set(["Target.targetCreated", "Target.attachedToTarget"]);

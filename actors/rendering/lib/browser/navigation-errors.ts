@@ -1,4 +1,4 @@
-/** What Chromium says when a document does not load, in our words and codes. */
+/** Translates Chromium's errors about documents that do not load into our words and codes. */
 import { ActorError, type ErrorCode } from "../../../../schemas/errors.ts";
 import type { EgressFailure } from "../../../egress/egress-failures.ts";
 
@@ -61,7 +61,10 @@ function reasonOf({ message }: EgressFailure): string {
   return message.slice(message.indexOf(": ") + 2);
 }
 
-/** What puppeteer throws when a page goes under its hands has no class of its own, only these words. */
+/**
+ * The errors that puppeteer throws when a page leaves during a call. They have no class of their own, only these
+ * words.
+ */
 const NAVIGATED_AWAY =
   /Execution context (?:was destroyed|is not available)|detached|Cannot find context/i;
 

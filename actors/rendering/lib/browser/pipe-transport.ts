@@ -114,7 +114,7 @@ export class PipeTransport implements ConnectionTransport {
 
 /** The browser writes an answer's id first. */
 const ANSWER = /^\{"id":(\d+),/;
-/** What the protocol has for errors of the server. */
+/** The protocol's code for errors of the server. */
 const TOO_LARGE = -32_000;
 
 function beginningOf(parts: readonly Buffer[]): string {

@@ -1,4 +1,4 @@
-/** What a browser pool is bounded by; tests make them small. */
+/** Limits of a browser pool, which tests make small. */
 import { BROWSER_PING_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import {
   BROWSER_IDLE_SECONDS,

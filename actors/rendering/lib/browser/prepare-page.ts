@@ -7,7 +7,7 @@ import { definedOf } from "./defined-of.ts";
 import type { RenderContext } from "./render-context.ts";
 import { type FilterHooks, filterRequests } from "./request-filter.ts";
 
-/** What any page endpoint may ask for; it has no say in how the result is made. */
+/** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage">;
 
 /**
@@ -25,7 +25,7 @@ export async function preparePage(
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
   if (parameters.url !== undefined) await context.authorize();
-  // None of these depends on another, and each is a round trip.
+  // These calls are independent, and each takes a round trip.
   await Promise.all([
     // By our session, as no other emulation: the last session of a page resets it where the page changes its process,
     // and

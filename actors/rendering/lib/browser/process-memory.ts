@@ -1,4 +1,4 @@
-/** What a process group weighs, read from Linux's /proc. */
+/** Reads the memory of a process group from Linux's /proc. */
 import { readdir, readFile } from "node:fs/promises";
 
 const PAGE_BYTES = 4_096;

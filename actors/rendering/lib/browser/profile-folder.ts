@@ -18,7 +18,7 @@ async function removeOrphans(parent: string): Promise<void> {
       /^(\d+)-/.exec(name.startsWith(OF_THIS_HOST) ? name.slice(OF_THIS_HOST.length) : "") ?? [];
     return pid !== undefined && !isAlive(Number(pid));
   });
-  // What is not ours to remove, or is being removed by another worker, must not keep a browser from its start.
+  // A folder that belongs to another user, or that another worker removes, must not keep a browser from its start.
   await Promise.allSettled(
     orphans.map((name) => rm(join(parent, name), { recursive: true, force: true })),
   );
@@ -29,7 +29,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Another user's process cannot be signalled, but lives.
+    // A process of another user cannot be signalled, but it lives.
     return !(error instanceof Error && "code" in error && error.code === "ESRCH");
   }
 }

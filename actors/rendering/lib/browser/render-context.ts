@@ -66,7 +66,7 @@ export class RenderContext implements AsyncDisposable {
       const page = await context.newPage();
       const [{ session, frameId }] = await Promise.all([
         setUpPage(page, options.userAgent),
-        // What is granted here is all there is: nothing.
+        // The page gets no permissions.
         sessionOf(page).send("Browser.grantPermissions", {
           permissions: [],
           browserContextId: idOf(context),
@@ -148,8 +148,8 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * One more page in the same context, for pages that share what sites keep: cookies, caches, storage. When it is lost,
-   * the context and its other pages go on.
+   * Opens one more page in the same context, for pages that share cookies, caches and storage. If it is lost, the
+   * context and its other pages go on.
    */
   async openPage({ userAgent }: { userAgent: string }): Promise<ContextPage> {
     const opening = this.#context.newPage().then((page) => {
@@ -165,8 +165,8 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Another page begins in it: what pages may report starts from nothing. So does what they may move, unless others are
-   * under way: then what they have moved counts on, and what failed is kept for them.
+   * Begins another page in the context. The count of its events starts from zero. The count of its bytes and its
+   * failures start anew too, unless other pages are loading in it.
    */
   begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
     if (!besideOthers) this.egress.begin({ bytesMax });
@@ -211,7 +211,7 @@ export class RenderContext implements AsyncDisposable {
   }
 }
 
-/** Only the browser's first context, which is none of ours, has no id. */
+/** Only the browser's first context has no id, and we never use it. */
 function idOf({ id }: BrowserContext): string {
   if (id === undefined) throw new Error("Cannot use context: it has no id");
   return id;

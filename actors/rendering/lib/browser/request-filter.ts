@@ -51,7 +51,7 @@ export async function filterRequests(
   await new RequestFilter(rules, { mainFrame: frameTree.frame.id, mayAnswerSite }).attach(session);
 }
 
-/** What the parameters of a page come to. */
+/** Turns the parameters of a page into rules for its requests. */
 function requestRules(parameters: FilterParameters) {
   const refusedTypes = refusedResourceTypes(parameters);
   const reject = (parameters.rejectRequestPattern ?? []).map(compilePattern);
@@ -174,7 +174,7 @@ function matches(patterns: readonly RequestPattern[], url: string): boolean {
   return patterns.some((pattern) => pattern.test(url));
 }
 
-/** What requests can be stopped by, without a look at any other. */
+/** Resource types by which Chromium can stop requests without showing us any others. */
 const EXACT_TYPES: Partial<Record<string, Protocol.Network.ResourceType>> = {
   document: "Document",
   stylesheet: "Stylesheet",

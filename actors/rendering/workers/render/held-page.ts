@@ -19,7 +19,7 @@ import { watchComputing } from "./watch-computing.ts";
 /** A page that times out and has replaced its document as often is not slow: it reloads or navigates by itself. */
 const PAGE_REPLACEMENTS_MAX = 5;
 
-/** What is done with the page, as messages say it. */
+/** The action with the page, as messages name it. */
 export type Action = "print" | "capture";
 
 export interface PageTask {
@@ -34,7 +34,7 @@ export interface PageTask {
 
 export class HeldPage implements AsyncDisposable {
   readonly context: RenderContext;
-  /** Its signal aborts when the task was given up or the page is lost. */
+  /** Limits whose signal aborts when the task was given up or the page is lost. */
   readonly limits: Limits;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
@@ -55,7 +55,7 @@ export class HeldPage implements AsyncDisposable {
     const context = resources.use(await pool.newContext(given));
     hold?.();
     const ended = AbortSignal.any([given, context.lost]);
-    // Nothing of a task that was given up goes on, whatever it is doing at the moment.
+    // A task that was given up stops at once, whatever it is doing.
     if (ended.aborted) context.release();
     else ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
@@ -114,7 +114,7 @@ export class HeldPage implements AsyncDisposable {
     }
   }
 
-  /** Nothing more is wanted of the page: the browser closes it in its own time, and nobody need wait for that. */
+  /** Leaves the page, which the browser closes in its own time. Nobody waits for that. */
   leave(): void {
     this.#time.stop();
     this.context.release();
@@ -157,7 +157,9 @@ const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
   navigation_timed_out: PAGE_REPLACEMENTS_MAX,
 };
 
-/** What Chromium says of a page that it cannot print or capture has one code for everything. */
+/**
+ * Returns our refusal for a page that Chromium cannot print or capture. Chromium has one code for all such errors.
+ */
 export function refusedByBrowser(cause: unknown, action: Action): unknown {
   if (!(cause instanceof ProtocolError)) return cause;
   if (cause.name === "TargetCloseError" || cause.name === "ConnectionClosedError") return cause;

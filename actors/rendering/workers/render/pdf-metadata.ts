@@ -19,7 +19,7 @@ const INFORMATION_STARTS = "1 0 obj\n<<";
 const OBJECT_ENDS = "\nendobj\n";
 
 const PAGE_TREE = "/Type /Pages\n/Count ";
-/** As many digits as a count of pages can have, and the line's end. */
+/** Characters of the largest count of pages, and the line's end. */
 const COUNT_CHARS = 10;
 const SEAM_CHARS = PAGE_TREE.length + COUNT_CHARS - 1;
 

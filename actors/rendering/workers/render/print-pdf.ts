@@ -14,9 +14,9 @@ export interface PrintedPdf {
   chunks: AsyncIterable<Uint8Array>;
   /** Wall-clock milliseconds a browser was held so far; it grows only while a large PDF is read. */
   browserMs(): number;
-  /** What is known now: of a PDF that is still being read, neither its bytes nor its pages. */
+  /** Returns the figures that are known now. While a PDF is being read, its bytes and pages are not known. */
   summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
-  /** What goes after the bytes, once they have been read. */
+  /** Returns the figures that follow the bytes when all were read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
 }
 

@@ -72,7 +72,7 @@ export class RenderCache {
     const until = Math.round(this.#clock.now() + cacheTtlS * 1_000);
     const base64 = Buffer.concat(kept).toString("base64");
     const answer = { until, base64, ...rest, ...(status !== undefined && { status }) };
-    // Nobody waits for it: an answer that is not kept is made anew.
+    // The write goes without a wait. An answer that is not kept is rendered again.
     void this.#store.put(keyOf(message, task), answer, Math.ceil(cacheTtlS));
   }
 }

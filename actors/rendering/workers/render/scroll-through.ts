@@ -5,7 +5,7 @@ import type { PageRequest } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { patiently } from "./page-ready.ts";
 
-/** How far a page is scrolled, in CSS pixels: some ninety sheets of paper, or the tallest picture. */
+/** Distance that a page is scrolled, in CSS pixels: some ninety sheets of paper, or the tallest picture. */
 const SCROLL_PX_MAX = 100_000;
 
 /** A page that keeps growing is scrolled as far as SCROLL_PX_MAX, and no longer than `ms`. */
@@ -14,7 +14,7 @@ export async function scrollThrough(
   { setJavaScriptEnabled }: Pick<PageRequest, "setJavaScriptEnabled">,
   limits: Limits & { ms: number },
 ): Promise<void> {
-  // Then nothing waits to be seen: browsers load all of it, so that nobody is watched by what they read.
+  // Without JavaScript, browsers load lazy images at once, so that pages cannot watch what people read.
   if (setJavaScriptEnabled === false) return;
   await patiently(limits, () => context.evaluate(SCROLLING));
 }

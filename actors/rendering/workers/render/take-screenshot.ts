@@ -88,7 +88,7 @@ async function capture(
     if (typeof whole === "number") throw tooHeavy(whole, bytesMax);
     return whole.toString("base64");
   }
-  // Where nothing beyond the window may be drawn, the window has to grow for a full page.
+  // If nothing beyond the window may be drawn, the window has to grow for a full page.
   const grows = fullPage === true && options.captureBeyondViewport === false;
   const part = { fullPage: grows || undefined, clip: grows ? undefined : area };
   return await shoot(context, { ...options, ...part, encoding: "base64" });
