@@ -170,7 +170,7 @@ export class Repositories {
   }
 
   /**
-   * Drops unreachable objects for good, soon after this resolves. Until then, whoever knows an id can fetch the
+   * Drops unreachable objects for good, soon after this resolves. Until then, anybody with an id can fetch the
    * object. Without a prune such objects stay, as users of git expect after a mistaken force push.
    */
   async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {

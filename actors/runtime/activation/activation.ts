@@ -61,10 +61,7 @@ export class Activation implements Activated {
   #delivering = false;
   /** Checks after each message that the state can be stored. */
   readonly #careful: boolean;
-  /**
-   * The actor was forgotten, or an assertion failed. When everything is committed, the next activation reads the
-   * store.
-   */
+  /** The actor was forgotten, or an assertion failed. After the commit, the next activation reads the store. */
   #ending = false;
   /** The changes since the last commit was taken, and those that it holds. */
   #open = emptyChange();
