@@ -256,7 +256,7 @@ export class AppProcess {
     const agents = this.#agents;
     const isQuiet = () =>
       entries.size === 0 &&
-      agents.values().every((agent) => agent.isIdle) &&
+      agents.values().every(({ isIdle, listener }) => isIdle && listener.turns === 0) &&
       this.#parts.streams.ofEntry(this) === 0;
     this.#watch = new ProcessWatch(
       {
