@@ -123,7 +123,7 @@ export const TASKS: readonly TaskContract[] = [
 /** Pages at a time: more than two a core make each slower and none sooner (17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
 
-export interface ActorsContext {
+interface ActorsContext {
   bus: Bus;
   clock: Clock;
   logger: Logger;

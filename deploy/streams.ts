@@ -70,7 +70,7 @@ const SMALLER = 0.45;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MARKER_MS = 60_000;
 
-export interface StreamsOptions {
+interface StreamsOptions {
   replicas: number;
   /** The number of state streams: one on one machine; with more, commits of different shards run beside each other. */
   buckets: number;

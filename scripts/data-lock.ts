@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 
 const SQLITE_BUSY = 5;
 
-export interface DataLock extends Disposable {
+interface DataLock extends Disposable {
   release(): void;
 }
 

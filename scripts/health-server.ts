@@ -12,7 +12,7 @@ import { healthRouter } from "../gateway/platform/health.ts";
 import { metricsRouter } from "../gateway/platform/metrics.ts";
 import type { MetricsToken } from "../gateway/platform/metrics-token.ts";
 
-export interface MetricsServerParts {
+interface MetricsServerParts {
   host: string;
   port: number;
   /** The setting that chose the port, for the error when it is in use. */
@@ -22,14 +22,14 @@ export interface MetricsServerParts {
   metricsToken: MetricsToken;
 }
 
-export interface HealthServerParts extends Omit<MetricsServerParts, "setting"> {
+interface HealthServerParts extends Omit<MetricsServerParts, "setting"> {
   /** Names what this process still needs to do its work. */
   missing(): readonly string[];
   /** False when /metrics has a port of its own. Defaults to true. */
   hasMetrics?: boolean;
 }
 
-export interface HealthServer {
+interface HealthServer {
   port: number;
   stop(): Promise<void>;
 }

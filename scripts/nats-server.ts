@@ -28,7 +28,7 @@ export interface NatsServerOptions {
 }
 
 /** Passwords of the user `trunkline`, who owns all streams, and of `system`, who watches the server. */
-export interface NatsPasswords {
+interface NatsPasswords {
   trunkline: string;
   system: string;
 }

@@ -50,7 +50,7 @@ export interface RoleStart {
   start(context: RoleContext): Promise<RunningRole>;
 }
 
-export interface ProgramOptions {
+interface ProgramOptions {
   environment: NodeJS.ProcessEnv;
   /** Roles in the order in which they start. They stop in reverse. */
   roles: readonly RoleStart[];

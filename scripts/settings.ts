@@ -25,7 +25,7 @@ import {
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
 
-export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const PORT_MAX = 65_535;

@@ -3,7 +3,7 @@
 /** A receiver of traces that does not answer holds up a stop no longer than this. */
 const TRACE_EXPORT_MS = 3_000;
 
-export interface Tracing {
+interface Tracing {
   /** Sends the remaining spans. */
   stop(): Promise<void>;
 }

@@ -70,7 +70,7 @@ describe("command line", function () {
       const { code, stdout, stderr } = await trunkline(command.split(" "));
       expect(code).to.equal(2);
       expect(stdout).to.equal("");
-      expect(stderr).to.equal(`${problem}\nscripts/trunkline --help lists what it can do\n`);
+      expect(stderr).to.equal(`${problem}\nscripts/trunkline --help lists all commands\n`);
     });
   }
 

@@ -1,19 +1,11 @@
 /** The command line: finds the requested command and runs it. */
 
+import { ADMIN_COMMANDS } from "./admin/admin-commands.ts";
 import { adminDead } from "./admin/admin-dead.ts";
 import { adminShards } from "./admin/admin-shards.ts";
 import { adminTasks } from "./admin/admin-tasks.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
-
-const ADMIN_COMMANDS = [
-  "  admin shards                    which host owns which shards, and whether it lives",
-  "  admin tasks                     what waits and runs in each lane",
-  "  admin dead list                 messages nobody could handle, the oldest first",
-  "  admin dead show <number>        one of them, whole",
-  "  admin dead retry <number>|--all send it again, and forget it",
-  "  admin dead drop <number>|--all  forget it",
-];
 
 /** Prints the help of `admin`, or of those commands below it that begin with the given words. */
 function adminHelp(parameters: readonly string[]): string {
@@ -36,14 +28,14 @@ ${commands}
 For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the embedded one of TRUNKLINE_DATA):
 ${ADMIN_COMMANDS.join("\n")}
 
-  --help                          this text; after a command for apps, more of that one
-  --version                       the version of this program
+  --help                          print this text, or after a command its own help
+  --version                       print the version of this program
 
-TRUNKLINE_API_URL, TRUNKLINE_API_TOKEN and TRUNKLINE_ACCOUNT_ID do in place of a login.
-It ends with 0 when all went well, 1 when it did not, 2 when it was not understood.
+TRUNKLINE_API_URL, TRUNKLINE_API_TOKEN and TRUNKLINE_ACCOUNT_ID replace a login.
+Exit status: 0 success, 1 failure, 2 wrong command or arguments.
 `;
 
-const HINT = "scripts/trunkline --help lists what it can do";
+const HINT = "scripts/trunkline --help lists all commands";
 
 // The socket of a server that hangs would keep this process alive.
 process.exit(await main(process.argv.slice(2)));
@@ -92,7 +84,7 @@ async function forApps(parameters: string[]): Promise<void> {
       await found.command.run(found.rest, process.env);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
-      const hint = `trunkline ${found.command.name} --help says how it is used`;
+      const hint = `trunkline ${found.command.name} --help explains it`;
       throw new UsageError(error.message, { hint });
     }
   }

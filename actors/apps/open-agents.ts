@@ -25,7 +25,7 @@ import { HostStreams } from "./lib/app-process/host-streams.ts";
 import type { ProcessProgram } from "./lib/app-process/process-program.ts";
 import type { SecretBox } from "./lib/app-secrets/secret-box.ts";
 
-export interface OpenAgentsParts {
+interface OpenAgentsParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;

@@ -22,7 +22,7 @@ export interface EgressRanges {
   deny?: readonly string[];
 }
 
-export interface AddressPolicyOptions extends EgressRanges {
+interface AddressPolicyOptions extends EgressRanges {
   /**
    * Reads the addresses of this machine: services may listen there that a firewall hides from others.
    * The policy reads them again every EGRESS_OWN_ADDRESSES_KEPT_MS, since the machine may be given another one.

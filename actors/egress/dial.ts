@@ -4,7 +4,7 @@ import { connect, isIPv6, type Socket } from "node:net";
 /** The next address of a name is tried beside the first after this (RFC 8305, section 8). */
 const EGRESS_ATTEMPT_MS = 250;
 
-export interface DialOptions {
+interface DialOptions {
   /** IP addresses, best first. No name is ever resolved here. */
   addresses: readonly string[];
   port: number;

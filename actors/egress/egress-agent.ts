@@ -7,7 +7,7 @@ import { EGRESS_IDLE_MS } from "../../schemas/limits.ts";
 import { systemError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
 
-export interface EgressAgentOptions {
+interface EgressAgentOptions {
   guard: EgressGuard;
   /** Ends connecting when the owner of the agent is closed. */
   signal: AbortSignal;
@@ -52,7 +52,7 @@ export class EgressAgent extends HttpAgent {
   }
 }
 
-export interface EgressTlsAgentOptions extends EgressAgentOptions {
+interface EgressTlsAgentOptions extends EgressAgentOptions {
   /** Certificate authorities in PEM; Node's own unless given. */
   ca?: string | undefined;
 }

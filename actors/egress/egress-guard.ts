@@ -22,7 +22,7 @@ export interface EgressGuard {
   connect(target: EgressTarget, options: ConnectOptions): Promise<Socket>;
 }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   signal: AbortSignal;
   allowHalfOpen?: boolean;
 }

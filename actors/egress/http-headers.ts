@@ -2,7 +2,7 @@
 import { MARK_HEADER } from "./marked-requests.ts";
 
 /** Names and values alternate, as in Node's `rawHeaders`, so that order, case and repetition survive. */
-export type RawHeaders = string[];
+type RawHeaders = string[];
 
 /** The proxy's own answers carry it; an origin's are not passed on with it. */
 export const EGRESS_FIELD = "X-Trunkline-Egress";

@@ -3,7 +3,7 @@ import type { DeepReadonly, Envelope } from "../../schemas/contract.ts";
 import type { HandlerContext } from "./kinds/define-actor.ts";
 
 /** A state whose members a draft may replace. The values of the members stay read-only. */
-export type OpenState<S> = {
+type OpenState<S> = {
   -readonly [member in keyof DeepReadonly<S>]: DeepReadonly<S>[member];
 };
 

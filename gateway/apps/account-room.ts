@@ -6,7 +6,7 @@ import { type AgentLimits, appUsage, noRoom } from "../../schemas/apps/app-usage
 export const APP_USAGE_KEPT_MS = 5_000;
 export const ACCOUNTS_KEPT_MAX = 1_000;
 
-export interface AccountRoomParts {
+interface AccountRoomParts {
   actors: Pick<ActorClient, "call">;
   limits: AgentLimits;
   now: () => number;

@@ -43,7 +43,7 @@ export function seenOriginOf(addresses: AppAddresses, asked: Omit<AskedOfApp, "p
   return asked.isOwnOrigin ? calledBaseOf(addresses, asked) : originOf(addresses, asked);
 }
 
-export interface AddressedRequest {
+interface AddressedRequest {
   host: string | undefined;
   url: string | undefined;
   /** The port of this machine that it came by. */

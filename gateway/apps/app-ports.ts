@@ -16,7 +16,7 @@ import type { AppOf } from "../http/locals.ts";
 const LOOPBACK = ["127.0.0.1", "::1"];
 const COOKIE_KEY_BYTES = 8;
 
-export interface AppPortsParts {
+interface AppPortsParts {
   actors: ActorClient;
   range: PortRange;
   logger: Logger;

@@ -38,7 +38,7 @@ const PERMISSIONS = {
 
 const CALLER = "x-trunkline-caller";
 
-export interface AppRestParts {
+interface AppRestParts {
   /** The routes, behind the given way to know who asks. */
   routes(authenticated: RequestHandler): RequestHandler;
   /** Git over HTTP, which tokens of single repositories open. */
@@ -49,7 +49,7 @@ export interface AppRestParts {
   now: () => number;
 }
 
-export interface AppRest {
+interface AppRest {
   close(): Promise<void>;
 }
 

@@ -27,7 +27,7 @@ import {
   webhookEndpoints,
 } from "./webhooks/declared-endpoint.ts";
 
-export interface AppRouterParts {
+interface AppRouterParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   serving: ServingApps;

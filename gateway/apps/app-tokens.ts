@@ -12,7 +12,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import type { Tokens } from "../account/found-token.ts";
 import type { Caller } from "../http/locals.ts";
 
-export interface AppTokensParts {
+interface AppTokensParts {
   tokens: Tokens;
   answerOn: AnswerOn;
   logger: Logger;

@@ -14,7 +14,7 @@ import type { AppPorts } from "./app-ports.ts";
 /** Beside the start itself: the bundle comes to the host, and the answer back. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
 
-export interface DeployParts {
+interface DeployParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
   /** The ports of apps; absent where apps have none. */

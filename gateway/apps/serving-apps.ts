@@ -11,7 +11,7 @@ import { WatchedCache } from "../http/watched-cache.ts";
 /** Apps that a gateway remembers, each for APP_SERVING_KEPT_MS. */
 const SERVING_APPS_KEPT_MAX = 1_000;
 
-export interface ServingAppsParts {
+interface ServingAppsParts {
   actors: Pick<ActorClient, "call">;
   live: LiveUpdates;
   now: () => number;

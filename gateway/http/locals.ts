@@ -23,7 +23,7 @@ export interface AskedOfApp extends AppOf {
   cookiePrefix?: string;
 }
 
-export interface Locals {
+interface Locals {
   requestId: string;
   /** Adds the request's id to every line. */
   logger: Logger;

@@ -3,7 +3,7 @@ import type { Request, Response } from "express";
 import { ActorError } from "../../schemas/errors.ts";
 import { writeAnswer } from "./write-answer.ts";
 
-export interface NamedBytes {
+interface NamedBytes {
   /** A strong validator: different bytes have a different tag. */
   tag: string;
   bytes: number;

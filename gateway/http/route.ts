@@ -75,7 +75,7 @@ type Streamed =
   | { streamed: z.ZodType };
 
 /** A declaration with its handler. The result is JSON in the envelope, or the handler writes the answer itself. */
-export type RouteParts<
+type RouteParts<
   P extends z.ZodType,
   Q extends z.ZodType,
   B extends z.ZodType,

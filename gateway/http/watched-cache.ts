@@ -23,7 +23,7 @@ interface Watch {
   leave: AbortController;
 }
 
-export interface WatchedCacheOptions {
+interface WatchedCacheOptions {
   live: LiveUpdates;
   now: () => number;
   keptMs: number;

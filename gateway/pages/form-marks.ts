@@ -1,7 +1,7 @@
 /** Form marks against forged requests (CSRF): a mark is valid only for one browser, session and purpose. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-export interface FormOwner {
+interface FormOwner {
   browser: string;
   /** Id of the session; empty where nobody is signed in. */
   sessionId: string;

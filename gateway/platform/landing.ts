@@ -12,7 +12,7 @@ const ICON =
 /** One day: these files rarely change. */
 const KEPT = "public, max-age=86400";
 
-export interface LandingParts {
+interface LandingParts {
   publicUrl: string;
   signup?: "open" | "closed" | undefined;
 }

@@ -54,7 +54,7 @@ export interface CreatedRepo extends RepoEntry {
   token: string;
 }
 
-export interface NewContent {
+interface NewContent {
   refs: [string, string][];
   packs: KeptPack[];
   /** The depth of its directory tree. */

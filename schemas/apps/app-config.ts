@@ -90,7 +90,7 @@ export const WebhookEndpoint = z
   });
 export type WebhookEndpoint = z.infer<typeof WebhookEndpoint>;
 
-export const REPO_EVENT_TYPES = [
+const REPO_EVENT_TYPES = [
   "created",
   "deleted",
   "forked",

@@ -9,7 +9,7 @@ export const APP_PORTS = "main";
 const Port = z.int().min(1).max(65_535);
 
 /** Random text that no page can guess, in lower case: it stands in the names of the app's cookies. */
-export const CookieKey = z.string().regex(/^[\da-f]{16}$/);
+const CookieKey = z.string().regex(/^[\da-f]{16}$/);
 
 export const AppPort = z.object({
   accountId: Id,

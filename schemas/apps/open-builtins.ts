@@ -36,7 +36,7 @@ export function closedSpecifier(name: string, importer: string): string {
   return `node:${name}${IMPORTER}${encodeURIComponent(importer)}`;
 }
 
-export interface ReadSpecifier {
+interface ReadSpecifier {
   /** The module that Node would import. */
   module: string;
   /** The module without `node:`. */

@@ -7,7 +7,7 @@ export interface RefCommand {
   ref: string;
 }
 
-export interface RefStanding {
+interface RefStanding {
   /** The present value of the ref; ZERO_ID if there is none. */
   tip: string | undefined;
   protectedRefs: readonly string[];

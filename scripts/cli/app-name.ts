@@ -5,7 +5,7 @@ import { readAppName } from "./app-config-file.ts";
 import { CONFIG_HELP, CONFIG_OPTION } from "./command.ts";
 
 export const APP_OPTION = { ...CONFIG_OPTION, app: { type: "string", short: "a" } } as const;
-export const APP_HELP = `  --app, -a <name>      the app; else the one of this folder's trunkline.jsonc
+export const APP_HELP = `  --app, -a <name>      the app; by default the one in this folder's trunkline.jsonc
 ${CONFIG_HELP}`;
 
 export function appNameOf(values: Record<string, string | boolean | undefined>): string {

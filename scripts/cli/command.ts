@@ -18,7 +18,7 @@ export interface Command {
 /** It was understood and did not work out: said in its own words, without a hint to the help. */
 export class CommandFailure extends Error {}
 
-export interface ReadParameters {
+interface ReadParameters {
   values: Record<string, string | boolean | undefined>;
   positionals: string[];
 }

@@ -9,7 +9,7 @@ import { openPlatform } from "./platform.ts";
 export const deleteApp: Command = {
   name: "delete",
   usage: "[--app <name>] [--force]",
-  summary: "delete the app with its secrets, logs and agents, for good",
+  summary: "delete the app with its secrets, logs and agents for good",
   help: `Asks for the app's name first.
 
 ${APP_HELP}

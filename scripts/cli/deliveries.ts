@@ -14,12 +14,12 @@ const AGENT_TEXT = "<class> is the agent's class, <agent> its name.";
 export const deliveriesList: Command = {
   name: "deliveries list",
   usage: "<class> <agent> [--status <status>] [--limit <count>] [--cursor <cursor>] [--app <name>]",
-  summary: "events that came to an agent, the newest first",
+  summary: "list the events that an agent received, the newest first",
   help: `${AGENT_TEXT}
 
-  --status <status>     only those that are waiting, delivered or failed
-  --limit <count>       at most so many
-  --cursor <cursor>     go on where an answer ended
+  --status <status>     only waiting, delivered or failed events
+  --limit <count>       at most this number of events
+  --cursor <cursor>     continue after an earlier answer
 ${APP_HELP}`,
   async run(parameters, environment) {
     const options = {
@@ -56,7 +56,7 @@ ${APP_HELP}`,
 export const deliveriesShow: Command = {
   name: "deliveries show",
   usage: "<class> <agent> <id> [--app <name>]",
-  summary: "one of them with its headers and body, as JSON",
+  summary: "print one event with its headers and body, as JSON",
   help: `${AGENT_TEXT}\n\n${APP_HELP}`,
   async run(parameters, environment) {
     const { values, positionals } = readParameters(parameters, {
@@ -75,11 +75,11 @@ export const deliveriesReplay: Command = {
   name: "deliveries replay",
   usage:
     "<class> <agent> [<id>] [--from <id or time>] [--to <id or time>] [--status <status>] [--app <name>]",
-  summary: "deliver one again, or all of a range, or all that have failed",
-  help: `${AGENT_TEXT} Without an id, say which ones are meant:
+  summary: "deliver an event again, or all of a range, or all that failed",
+  help: `${AGENT_TEXT} Without an id, choose the events:
 
-  --from, --to          the first and the last, by their ids or by when they came (2026-11-20T12:00:00Z)
-  --status <status>     only those that are delivered or failed
+  --from, --to          the first and the last event, by id or by time of arrival (2026-11-20T12:00:00Z)
+  --status <status>     only delivered or failed events
 ${APP_HELP}`,
   async run(parameters, environment) {
     const options = {

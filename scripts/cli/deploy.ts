@@ -9,12 +9,12 @@ import { openPlatform, type Platform } from "./platform.ts";
 export const deploy: Command = {
   name: "deploy",
   usage: "[--config <file>] [--dry-run]",
-  summary: "bundle the app of this folder, and have it serve",
-  help: `Reads trunkline.jsonc, bundles "main" with all it imports, and uploads both. The platform starts the new version once,
-and it serves if that went well; else what served before goes on.
+  summary: "bundle the app of this folder, upload it, and serve it",
+  help: `Reads trunkline.jsonc, bundles "main" with everything that it imports, and uploads both. The platform starts the new
+version once. If it starts, it serves; otherwise the former version goes on.
 
 ${CONFIG_HELP}
-  --dry-run             bundle it, and say how large it is, no more`,
+  --dry-run             only bundle the app and print its size`,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, {
       options: { ...CONFIG_OPTION, "dry-run": { type: "boolean" } },

@@ -22,11 +22,11 @@ export const dev: Command = {
   name: "dev",
   usage: "[--config <file>] [--remote]",
   summary: "deploy the app to the local platform at each save, and print its log",
-  help: `Deploys under the app's own name. A save that does not compile or start is told, and what served before goes on.
-Ctrl-C ends it; the app stays deployed.
+  help: `Deploys under the app's own name. If a saved version does not compile or start, dev says why, and the former version
+goes on. Ctrl-C ends dev; the app stays deployed.
 
 ${CONFIG_HELP}
-  --remote              also where the platform is not on this machine`,
+  --remote              allow a platform on another machine`,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, {
       options: { ...CONFIG_OPTION, remote: { type: "boolean" } },

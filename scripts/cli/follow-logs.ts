@@ -14,7 +14,7 @@ const ANSWER_MS_MAX = 15_000;
 
 export type LogLine = z.output<typeof WireAppLogLine>;
 
-export interface Following {
+interface Following {
   app: string;
   /** Lines that are there already. */
   earlier: number;

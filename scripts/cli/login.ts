@@ -24,12 +24,13 @@ type Server = z.infer<typeof Server>;
 export const login: Command = {
   name: "login",
   usage: "[--url <url>] [--account <id>] [--no-browser]",
-  summary: "let this machine act for you, by your browser",
-  help: `Opens a page of the platform, where you sign in and allow it, and waits until you have. What it gets is kept in
-trunkline/login.json of your configuration folder (XDG_CONFIG_HOME, ~/.config), for you alone, and renewed as needed.
+  summary: "allow this machine to act for you, through your browser",
+  help: `Opens a page of the platform and waits until you have signed in and consented. The tokens are stored in
+trunkline/login.json of your configuration folder (XDG_CONFIG_HOME, ~/.config), readable by you only, and renewed as
+needed.
 
-  --url <url>      the platform; TRUNKLINE_API_URL or ${LOCAL_URL} where it is not said
-  --account <id>   which of your accounts the commands are about
+  --url <url>      the platform; by default TRUNKLINE_API_URL or ${LOCAL_URL}
+  --account <id>   the account for later commands, if you have several
   --no-browser     only print the address of the page`,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, {

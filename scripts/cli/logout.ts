@@ -6,8 +6,8 @@ import { revokeToken } from "./oauth-requests.ts";
 export const logout: Command = {
   name: "logout",
   usage: "",
-  summary: "end what login began, here and on the platform",
-  help: "Takes back the tokens of this machine, at once, and forgets them.",
+  summary: "end the login, on this machine and on the platform",
+  help: "Revokes the tokens of this machine at once, and deletes them here.",
   async run(parameters, environment) {
     readParameters(parameters, {});
     const folder = loginFolder(environment);

@@ -117,7 +117,7 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
  * Under the lock, so that of commands that run at once one refreshes, and the others find what it got: a refresh token
  * that is used after its successor ends the login.
  */
-export async function renewLogin(folder: string, accessToken: string): Promise<Login> {
+async function renewLogin(folder: string, accessToken: string): Promise<Login> {
   return withLoginLock(folder, async () => {
     const login = await readLogin(folder);
     if (login === undefined) throw new CommandFailure("Cannot go on: the login was ended");

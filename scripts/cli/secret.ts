@@ -12,10 +12,10 @@ import { readSecret } from "./read-secret.ts";
 export const secretPut: Command = {
   name: "secret put",
   usage: "<name> [--app <name>]",
-  summary: "store a secret of the app; its value comes from stdin, or is asked for",
+  summary: "store a secret of the app; the value comes from stdin or a prompt",
   help: `  openssl rand -hex 32 | trunkline secret put WEBHOOK_SECRET
 
-A line's end behind the value is not part of it. The app has the secret from its next start on.
+A line break after the value is not part of it. The app gets the secret at its next start.
 
 ${APP_HELP}`,
   async run(parameters, environment) {
@@ -45,7 +45,7 @@ ${APP_HELP}`,
 export const secretList: Command = {
   name: "secret list",
   usage: "[--app <name>]",
-  summary: "names of the app's secrets; values are never shown",
+  summary: "list the names of the app's secrets; values are never shown",
   help: APP_HELP,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, { options: APP_OPTION });
@@ -63,7 +63,7 @@ export const secretList: Command = {
 export const secretDelete: Command = {
   name: "secret delete",
   usage: "<name> [--app <name>]",
-  summary: "take a secret away from the app",
+  summary: "delete a secret of the app",
   help: APP_HELP,
   async run(parameters, environment) {
     const { values, positionals } = readParameters(parameters, {

@@ -12,12 +12,12 @@ const LINES_DEFAULT = 10;
 export const tail: Command = {
   name: "tail",
   usage: "[--app <name>] [--lines <count>] [--json]",
-  summary: "print what the app prints, as it does, until Ctrl-C",
-  help: `Goes on by itself where the connection was lost, with no line missing.
+  summary: "print the app's log as it grows, until Ctrl-C",
+  help: `Continues after a lost connection without missing a line.
 
 ${APP_HELP}
-  --lines, -n <count>   how many earlier lines come first: ${LINES_DEFAULT} where it is not said
-  --json                each line as the JSON of the REST API`,
+  --lines, -n <count>   number of earlier lines to print first; ${LINES_DEFAULT} by default
+  --json                print each line as the JSON of the REST API`,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, {
       options: { ...APP_OPTION, lines: { type: "string", short: "n" }, json: { type: "boolean" } },

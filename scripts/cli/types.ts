@@ -19,10 +19,10 @@ const HEADING =
 export const types: Command = {
   name: "types",
   usage: "[<file>] [--config <file>]",
-  summary: "write the type of env, as the configuration has it",
+  summary: "write the type of env for editors, from the configuration",
   help: `Writes ${FILE} beside trunkline.jsonc, or another file that ends in .d.ts: an interface Env
-with the variables, secrets, agents and bindings of the app. Every file of the app knows it, without importing it.
-Editors learn at the same time what there is in trunkline/agents.
+with the variables, secrets, agents and bindings of the app. Every file of the app has it without an import.
+Editors also get the types of trunkline/agents.
 
 ${CONFIG_HELP}`,
   async run(parameters) {
@@ -50,7 +50,7 @@ ${CONFIG_HELP}`,
 };
 
 /** `target`: where it will stand, which paths in it begin from. */
-export function envTypes({ config, folder }: AppConfigFile, target: string): string {
+function envTypes({ config, folder }: AppConfigFile, target: string): string {
   const main = config.main && importPath(target, join(folder, config.main));
   const members = new Map<string, string>();
   const add = (name: string, type: string) => members.has(name) || members.set(name, type);

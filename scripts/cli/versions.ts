@@ -10,7 +10,7 @@ import { openPlatform } from "./platform.ts";
 export const versions: Command = {
   name: "versions",
   usage: "[--app <name>]",
-  summary: "which versions there are, and which one serves",
+  summary: "list the app's versions, and show which one serves",
   help: APP_HELP,
   async run(parameters, environment) {
     const { values } = readParameters(parameters, { options: APP_OPTION });
@@ -31,8 +31,8 @@ export const versions: Command = {
 export const rollback: Command = {
   name: "rollback",
   usage: "[<version>] [--app <name>]",
-  summary: "have an earlier version serve again; the one before, where none is named",
-  help: `Secrets and what agents have stored stay as they are.
+  summary: "serve an earlier version again; by default the previous one",
+  help: `Secrets and the data of agents stay as they are.
 
 ${APP_HELP}`,
   async run(parameters, environment) {

@@ -8,7 +8,7 @@ import { CommandFailure } from "./command.ts";
 /** As long as the server waits for the person. */
 const WAIT_MS_MAX = 10 * 60_000;
 
-export interface WaitingForCode extends AsyncDisposable {
+interface WaitingForCode extends AsyncDisposable {
   redirectUri: string;
   /** Rejects when the person refuses, or does nothing. */
   code: Promise<string>;

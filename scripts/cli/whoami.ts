@@ -7,8 +7,8 @@ import { openPlatform } from "./platform.ts";
 export const whoami: Command = {
   name: "whoami",
   usage: "",
-  summary: "which platform and account commands are about",
-  help: "Asks the platform, so it also says whether the token is still good.",
+  summary: "print the platform and the account that commands use",
+  help: "Asks the platform, so the answer also shows whether the token is still valid.",
   async run(parameters, environment) {
     readParameters(parameters, {});
     const platform = await openPlatform(environment);

@@ -1,5 +1,6 @@
 /** The documents that are made from the code, so that they are never behind it. */
 import { apiPage } from "./api-page.ts";
+import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
 import { errorsPage } from "./errors-page.ts";
 import { limitsPage } from "./limits-page.ts";
@@ -10,6 +11,7 @@ import { storageSchema } from "./stored-kinds.ts";
 export function madeDocuments(): ReadonlyMap<string, string> {
   const pages = {
     api: apiPage(),
+    cli: cliPage(),
     configuration: configurationPage(),
     errors: errorsPage(),
     limits: limitsPage(),

@@ -61,7 +61,7 @@ export const EventRow = z.object({
 });
 export type EventRow = z.infer<typeof EventRow>;
 
-export const RequestRow = z.object({ row: z.literal("request"), request: AppRequest });
+const RequestRow = z.object({ row: z.literal("request"), request: AppRequest });
 
 export const InboxRow = z.discriminatedUnion("row", [EventRow, RequestRow, RecentIdsRow]);
 export type InboxRow = z.infer<typeof InboxRow>;

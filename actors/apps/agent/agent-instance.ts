@@ -382,6 +382,6 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 }
 
-export type HostedInput<N extends keyof AgentMessages> = HostedMessage<AgentMessages, N>["input"];
+type HostedInput<N extends keyof AgentMessages> = HostedMessage<AgentMessages, N>["input"];
 
 const CLOSE_POLL_MS = 50;

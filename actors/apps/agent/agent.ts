@@ -13,7 +13,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { AgentRoom } from "./agent-room.ts";
 import { answerDeliveries } from "./delivered.ts";
 
-export type AgentKindParts = AgentParts &
+type AgentKindParts = AgentParts &
   AgentLogParts & {
     /** Limits of the agents of one account. */
     limits: AgentLimits;

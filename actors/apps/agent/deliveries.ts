@@ -29,7 +29,7 @@ export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
 
 type Given = DeepReadonly<AgentDelivery>;
 
-export interface DeliveriesParts {
+interface DeliveriesParts {
   actors: Pick<ActorClient, "call" | "send">;
   clock: Clock;
   blobs: BodyBlobs;

@@ -27,7 +27,7 @@ const SOCKET_BATCH_RETRY_MS = 50;
 /** Tries until a gateway is taken for gone: after an outage of the bus it may be back some seconds after this host. */
 const SOCKET_ABSENCES_MAX = 100;
 
-export interface SocketSenderParts {
+interface SocketSenderParts {
   bus: Bus;
   clock: Clock;
   /** The agent's key, and who sends: another owner has another name. */

@@ -27,7 +27,7 @@ import { toActorError } from "../lib/app-process/process-error.ts";
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { Turns, unexpected } from "../lib/app-process/turns.ts";
 
-export interface AppEntryParts {
+interface AppEntryParts {
   bus: Pick<Bus, "publish">;
   actors: Pick<ActorClient, "call">;
   blobs: BodyBlobs;

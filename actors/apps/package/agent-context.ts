@@ -72,7 +72,7 @@ export interface SqlStorage {
   readonly databaseSize: number;
 }
 
-export interface ListOptions {
+interface ListOptions {
   prefix?: string;
   start?: string;
   end?: string;
@@ -81,7 +81,7 @@ export interface ListOptions {
 }
 
 /** Keys and values at once, where everything else of a storage gives promises. */
-export interface SyncKeyValue {
+interface SyncKeyValue {
   get<T = unknown>(key: string): T | undefined;
   put(key: string, value: unknown): void;
   delete(key: string): boolean;

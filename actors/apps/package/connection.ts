@@ -31,7 +31,7 @@ export interface Connection<State = unknown> {
 }
 
 /** The runtime as a connection needs it. */
-export interface ConnectionKeeper {
+interface ConnectionKeeper {
   readonly agentName: string;
   send(connection: AgentConnection, frame: string | Uint8Array, isState: boolean): void;
   close(connection: AgentConnection, code: number, reason: string): void;

@@ -17,7 +17,7 @@ export const AGENTS_PATH = "agents";
 export const READONLY_ERROR = "Connection is readonly";
 export const REJECTED_ERROR = "State update rejected";
 
-export type ClientFrame =
+type ClientFrame =
   | { type: "state"; state: unknown }
   | { type: "call"; id: string; method: string; args: unknown[] };
 

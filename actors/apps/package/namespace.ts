@@ -28,7 +28,7 @@ export type AgentStub<T = AnyAgent> = {
 };
 
 /** An accepted upgrade: the host connects the socket to this agent. */
-export interface Acceptance {
+interface Acceptance {
   className: string;
   name: string;
   request: Request;

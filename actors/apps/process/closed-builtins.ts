@@ -10,7 +10,7 @@ import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-bui
 import { harmlessParts } from "./harmless-builtins.ts";
 
 /** The exports of a module: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
-export interface BuiltinShape {
+interface BuiltinShape {
   functions: string[];
   /** Numbers, texts, and lists and objects of them. */
   constants: Record<string, unknown>;

@@ -13,7 +13,7 @@ export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 /** Code of the app may put another clock in its place later. */
 const now = performance.now.bind(performance);
 
-export interface DeliveryTurn {
+interface DeliveryTurn {
   turn: number;
   /** The turn that it is begun after; absent of the first, and of one that came alone. */
   follows: number | undefined;

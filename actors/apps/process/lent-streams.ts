@@ -6,7 +6,7 @@ import type { StreamPart } from "../../../schemas/apps/app-process.ts";
 import type { HostLink } from "./host-link.ts";
 
 /** A body that nobody has read of, as it came. */
-export interface Untouched {
+interface Untouched {
   lent: number;
   first: Uint8Array | undefined;
 }

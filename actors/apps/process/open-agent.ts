@@ -33,7 +33,7 @@ export type AgentClass = (new (
   options?: AgentClassOptions;
 };
 
-export interface OpenOptions {
+interface OpenOptions {
   number: number;
   address: AgentAddress;
   agentClass: AgentClass;

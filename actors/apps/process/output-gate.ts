@@ -15,7 +15,7 @@ const AGENT_LOG_RECORDS_MAX = 200;
 /** A log shorter than this is read faster than an image is made. */
 const LOG_BYTES_MIN = 256 * 1024;
 
-export interface GateOptions {
+interface GateOptions {
   agent: number;
   database: AgentDatabase;
   send: (message: FromProcess) => void;

@@ -11,7 +11,7 @@ export interface Place {
 }
 
 /** A place in the source with this index. */
-export interface SourcePlace extends Place {
+interface SourcePlace extends Place {
   source: number;
 }
 

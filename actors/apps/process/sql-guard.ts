@@ -4,7 +4,7 @@
  */
 import { constants } from "node:sqlite";
 
-export const OWN_PREFIX = "_trunkline_";
+const OWN_PREFIX = "_trunkline_";
 
 /** Pragmas that read, that a database stores, and that only check. */
 const PRAGMAS = new Set([

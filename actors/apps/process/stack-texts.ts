@@ -17,7 +17,7 @@ interface SourceMap {
   mappings: string;
 }
 
-export class StackTexts {
+class StackTexts {
   readonly #map: () => SourceMap | undefined;
   readonly #place: RegExp;
   readonly #bundle: string;

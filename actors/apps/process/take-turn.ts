@@ -17,7 +17,7 @@ import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 import type { Asked, Outcome } from "./replies.ts";
 
 /** The message of a stub: the method's arguments, and the start properties of the agent. */
-export interface Invocation {
+interface Invocation {
   args: unknown[];
   props?: unknown;
 }

@@ -17,7 +17,7 @@ export const GIT_HELD_MAX = 256;
 /** Room is kept for no longer than a process takes: then who stored it has died. */
 export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 
-export const GitStorageState = z.object({
+const GitStorageState = z.object({
   bytes: z.int().min(0),
   /** Reserved space. The process that holds it may die, so it is free again at `until`. */
   held: z.array(z.object({ id: Id, bytes: z.int().min(0), until: EpochMs })),

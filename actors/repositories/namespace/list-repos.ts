@@ -6,7 +6,7 @@ import type { NamespaceRow } from "./namespace-state.ts";
 
 type Place = { value: string | number; id: string };
 
-export interface ListQuery {
+interface ListQuery {
   limit: number;
   search?: string | undefined;
   sort: RepoSort;

@@ -29,7 +29,7 @@ export const NamespaceState = z.object({
   claims: z.record(z.string(), NamespaceRow).optional(),
 });
 export type NamespaceState = DeepReadonly<z.infer<typeof NamespaceState>>;
-export type NamespaceRows = ReadonlyMap<string, NamespaceRow>;
+type NamespaceRows = ReadonlyMap<string, NamespaceRow>;
 
 /** All names that are taken. */
 export class Names {

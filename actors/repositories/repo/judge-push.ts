@@ -38,7 +38,7 @@ export interface Push {
   treeDepth: number;
 }
 
-export interface Judgement {
+interface Judgement {
   /** A letter for each command. */
   results: string;
   /** With the changes of all that were accepted. */

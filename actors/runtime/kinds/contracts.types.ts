@@ -24,7 +24,7 @@ export const door = defineContract({
 /** Shows nothing. */
 const wall = defineContract({ kind: "wall", messages: { paint: { input: z.object({}) } } });
 
-export const paint = defineTasks({
+const paint = defineTasks({
   kind: "paint",
   lanes: ["quick", "slow"],
   messages: {
@@ -50,7 +50,7 @@ const State = z.object({
 });
 const initial = { status: "idle" as const, log: [] };
 
-export const doorActor = defineActor(door, {
+const doorActor = defineActor(door, {
   state: State,
   initial,
   rows: z.object({ size: z.int() }),

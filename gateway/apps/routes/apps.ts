@@ -45,7 +45,7 @@ const APP = `${APPS}/{app}`;
 const LINES_SHOWN = 100;
 const SECRETS = `${APP}/secrets`;
 
-export interface AppRouteParts {
+interface AppRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
   secrets: Pick<SecretBox, "seal">;

@@ -35,7 +35,7 @@ const AGENT = "/accounts/{account_id}/apps/{app}/agents/{class_name}/{agent}";
 const DELIVERIES = `${AGENT}/deliveries`;
 const WEBHOOKS = `${AGENT}/webhooks`;
 
-export interface DeliveryRouteParts {
+interface DeliveryRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "get">;
 }

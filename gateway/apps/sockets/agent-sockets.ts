@@ -36,7 +36,7 @@ export const SOCKET_CHECKS_MAX = 64;
 /** Clients that are gone without a word are noticed after two of these. */
 const SOCKET_PING_MS = 30_000;
 
-export interface AgentSocketsParts {
+interface AgentSocketsParts {
   actors: Pick<ActorClient, "call">;
   answerOn: AnswerOn;
   /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */

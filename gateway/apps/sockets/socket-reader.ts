@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 
-export interface OutgoingFrame {
+interface OutgoingFrame {
   /** The bytes that `frameBytes` makes. */
   bytes: Buffer;
   /** A later frame replaces it. */

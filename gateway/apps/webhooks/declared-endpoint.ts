@@ -33,7 +33,7 @@ export interface DeclaredEndpoint {
   entity: string | undefined;
 }
 
-export interface WebhookParts {
+interface WebhookParts {
   actors: Pick<ActorClient, "call">;
   blobs: Pick<BlobStore, "put" | "remove">;
   now: () => number;
@@ -41,7 +41,7 @@ export interface WebhookParts {
   room: Pick<AccountRoom, "check">;
 }
 
-export interface AskedWebhook {
+interface AskedWebhook {
   accountId: string;
   app: string;
   config: AppConfig;
@@ -61,7 +61,7 @@ export interface AskedWebhook {
   logger: Logger;
 }
 
-export interface WebhookAnswer {
+interface WebhookAnswer {
   status: number;
   headers: Record<string, string>;
   body: string;

@@ -121,7 +121,7 @@ export function hmacScheme(declared: HmacScheme): SignatureScheme {
 }
 
 /** base64 after `whsec_`. Without it libraries read base64 all the same; plain text is what people set. */
-export function standardKeys(secret: string): (string | Buffer)[] {
+function standardKeys(secret: string): (string | Buffer)[] {
   const PREFIX = "whsec_";
   if (secret.startsWith(PREFIX)) return [Buffer.from(secret.slice(PREFIX.length), "base64")];
   return [Buffer.from(secret, "base64"), secret];

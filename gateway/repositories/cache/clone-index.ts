@@ -24,7 +24,7 @@ interface Made {
   failed: boolean;
 }
 
-export interface CloneIndexesParts {
+interface CloneIndexesParts {
   cache: RepoCache;
   slots: ProcessSlots;
   now: () => number;

@@ -40,7 +40,7 @@ export interface RepoView extends AsyncDisposable {
   madeId: string;
 }
 
-export interface ViewedRepo {
+interface ViewedRepo {
   id: string;
   accountId: string;
 }

@@ -49,7 +49,7 @@ export class FetchEvents {
 const WANTED = /[0-9a-f]{4}want ([0-9a-f]{40})/g;
 
 /** A client without any object that wants the targets of refs is cloning. Later parts of a clone count as fetches. */
-export function fetchTypeOf(
+function fetchTypeOf(
   { manifest }: Pick<OpenedRepo, "manifest">,
   question: Buffer | undefined,
 ): FetchType {

@@ -18,14 +18,14 @@ import { repoTokenHash } from "../repo-token-text.ts";
 import { shownToken } from "./git-auth.ts";
 import type { Exchange, Service } from "./git-exchange.ts";
 
-export interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
+interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
   now: () => number;
   /** API tokens of accounts. When absent, only a repository's own tokens open it. */
   tokens?: Tokens | undefined;
 }
 
 /** The client behind a good token. */
-export interface GitClient {
+interface GitClient {
   /** The id of its token. */
   id: string;
   /** The user of its remote's address; defaults to the id. */

@@ -1,6 +1,6 @@
 /** Reads the token that a git client shows: as Bearer, or as the password of Basic with any user. */
 
-export interface ShownToken {
+interface ShownToken {
   text: string;
   /** The user beside the token. Clients choose it freely, so it proves nothing. */
   user?: string;

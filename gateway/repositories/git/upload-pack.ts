@@ -16,7 +16,7 @@ const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 /** A clone's request has a few lines. If it names every ref, its answer is not worth keeping. */
 const KNOWN_QUESTION_BYTES_MAX = 64 * 1024;
 
-export interface FetchExchange {
+interface FetchExchange {
   request: IncomingMessage;
   response: ServerResponse;
   /** The client's leaving. */
@@ -171,7 +171,7 @@ async function serveByGit(
 }
 
 /** Returns the protocol version that the client names, if it is well formed. */
-export function protocolOf({ headers }: IncomingMessage): Record<string, string> {
+function protocolOf({ headers }: IncomingMessage): Record<string, string> {
   const protocol = headers["git-protocol"];
   if (typeof protocol !== "string" || !/^[a-z0-9=:]{1,64}$/.test(protocol)) return {};
   return { GIT_PROTOCOL: protocol };

@@ -34,7 +34,7 @@ export type ImportFetch = (
   },
 ) => Promise<{ status: number; headers: Headers; body: Readable }>;
 
-export interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
+interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
   fetch: ImportFetch;
   /** Pauses before a request is repeated after a 5xx. */
   retryPausesMs?: readonly number[] | undefined;

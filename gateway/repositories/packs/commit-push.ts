@@ -18,7 +18,7 @@ import { heldNow, type KeptPack } from "./pack-store.ts";
  */
 const SWAP_DEADLINE_MS = 60_000;
 
-export interface CommittedPush {
+interface CommittedPush {
   commands: readonly RefCommand[];
   atomic: boolean;
   generation: number;

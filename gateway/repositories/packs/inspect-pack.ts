@@ -22,7 +22,7 @@ export const TREE_DEPTH_TRUSTED = 32;
 const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 
-export interface Inspected {
+interface Inspected {
   /** Why nothing of it may be used. */
   fault?: string;
   /** Types of those that were asked for and are in the pack. */

@@ -55,8 +55,6 @@ export class PackIndex {
   }
 }
 
-/** How many objects an index names, by its first bytes. */
-export const INDEX_HEAD_BYTES = IDS_AT;
 export const countIn = (index: Buffer) => index.readUInt32BE(FANOUT_AT + 4 * 255);
 
 /** All objects of a pack that git has checked. Throws Error where it is not as git makes them. */

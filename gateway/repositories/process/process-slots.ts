@@ -14,7 +14,7 @@ const GIT_QUEUE_PER_REPO_MAX = 32;
 const GIT_QUEUE_MS = 15_000;
 
 /** The repository and account that a process works for. */
-export interface SlotOwner {
+interface SlotOwner {
   id: string;
   accountId: string;
 }

@@ -20,7 +20,7 @@ const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
 export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
 
-export interface Archive {
+interface Archive {
   path: string;
   bytes: number;
 }

@@ -11,16 +11,16 @@ import type { ObjectReaders } from "./read-objects.ts";
 export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
 const DIFF_MS_MAX = 20_000;
 
-export const DIFF_STATUSES = {
+const DIFF_STATUSES = {
   A: "added",
   D: "deleted",
   M: "modified",
   R: "renamed",
   T: "type_changed",
 } as const;
-export type DiffStatus = (typeof DIFF_STATUSES)[keyof typeof DIFF_STATUSES];
+type DiffStatus = (typeof DIFF_STATUSES)[keyof typeof DIFF_STATUSES];
 
-export interface DiffFile {
+interface DiffFile {
   path: string;
   /** The former path of a renamed file. */
   oldPath?: string;

@@ -18,14 +18,14 @@ export interface Commit {
   committedAt: number;
 }
 
-export const ENTRY_TYPES = {
+const ENTRY_TYPES = {
   "100644": "blob",
   "100755": "exec",
   "120000": "symlink",
   "160000": "gitlink",
   "40000": "tree",
 } as const;
-export type EntryMode = keyof typeof ENTRY_TYPES;
+type EntryMode = keyof typeof ENTRY_TYPES;
 
 export interface TreeEntry {
   name: string;

@@ -206,7 +206,7 @@ export class RepoReader {
 }
 
 /** Without what leads nowhere; undefined where it leaves the repository or names no file. */
-export function normalPath(path: string): string | undefined {
+function normalPath(path: string): string | undefined {
   const steps = path.split("/").filter((step) => step !== "" && step !== ".");
   const isGood =
     steps.length > 0 &&

@@ -14,7 +14,7 @@ export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 export type FileChange =
   | { path: string; content: Buffer; mode?: FileMode | undefined }
   | { path: string; delete: true };
-export type FileMode = "100644" | "100755" | "120000";
+type FileMode = "100644" | "100755" | "120000";
 
 export interface MadeObject {
   id: string;

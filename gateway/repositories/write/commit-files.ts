@@ -31,7 +31,7 @@ export interface NewCommit {
   allowEmpty?: boolean | undefined;
 }
 
-export interface Committed {
+interface Committed {
   commit: Commit;
   ref: string;
   /** The former commit of the branch; null if there was none. */

@@ -24,7 +24,7 @@ import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
 /** Refs of a fork in one message, as JSON; more come in parts. */
 export const FORK_REFS_BYTES_MAX = 200_000;
 
-export interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
+interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
   /** In the origin's namespace. */
   name: string;
   /** The fork contains no object of other branches and tags, not even for those who know its id. */

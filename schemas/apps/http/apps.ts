@@ -48,7 +48,7 @@ export type PutAppSecret = z.infer<typeof PutAppSecret>;
 
 const Time = z.iso.datetime();
 
-export const WireAppVersion = z.object({
+const WireAppVersion = z.object({
   number: z.int(),
   status: z.enum(["checking", "ready", "broken"]).describe("Only a ready one may serve"),
   reason: z.string().optional().describe("Why a broken one did not start"),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { PAPER_INCHES_MAX } from "../../limits.ts";
 
 /** Width and height in inches, upright but for ledger, which is tabloid on its side. */
-export const PAPER_SIZES = {
+const PAPER_SIZES = {
   letter: { width: 8.5, height: 11 },
   legal: { width: 8.5, height: 14 },
   tabloid: { width: 11, height: 17 },
@@ -16,7 +16,7 @@ export const PAPER_SIZES = {
   a5: { width: 5.8268, height: 8.2677 },
   a6: { width: 4.1339, height: 5.8268 },
 } as const;
-export type PaperFormat = keyof typeof PAPER_SIZES;
+type PaperFormat = keyof typeof PAPER_SIZES;
 
 const FORMATS = Object.keys(PAPER_SIZES) as PaperFormat[];
 const UNITS_PER_INCH = { px: 96, in: 1, cm: 2.54, mm: 25.4 };
@@ -37,14 +37,14 @@ export const Format = z
   })
   .meta({ description: "Paper size, in any case; goes before width and height", enum: FORMATS });
 
-export interface Margin {
+interface Margin {
   top?: Length | undefined;
   right?: Length | undefined;
   bottom?: Length | undefined;
   left?: Length | undefined;
 }
 
-export interface PaperOptions {
+interface PaperOptions {
   format?: string | undefined;
   width?: Length | undefined;
   height?: Length | undefined;

@@ -260,7 +260,7 @@ const ChangedPath = Text(PATH_BYTES_MAX).superRefine((path, context) => {
 });
 
 /** Why no file of a commit can have this path. What only some systems take for something else, git refuses itself. */
-export function pathFault(path: string): string | undefined {
+function pathFault(path: string): string | undefined {
   const steps = path.split("/");
   if (steps.some((step) => step === "" || step === "." || step === "..")) {
     return "Expected a path from the root, without a slash at either end, empty steps, . and ..";

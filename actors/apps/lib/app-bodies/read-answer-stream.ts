@@ -20,7 +20,7 @@ import { abortable } from "../../../runtime/lib/time-limit.ts";
 const APP_STREAM_ABSENCES_MAX = 20;
 const APP_STREAM_RETRY_MS = 250;
 
-export interface StreamReaderParts {
+interface StreamReaderParts {
   bus: Bus;
   clock: Clock;
 }

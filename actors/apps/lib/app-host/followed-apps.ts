@@ -5,7 +5,7 @@ import type { LiveUpdates } from "../../../runtime/bus/live.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-export interface FollowedAppsParts {
+interface FollowedAppsParts {
   actors: Pick<ActorClient, "call">;
   live: LiveUpdates;
   clock: Clock;

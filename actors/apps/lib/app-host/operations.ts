@@ -54,7 +54,7 @@ export const APP_OPERATIONS_MAX = 64;
 /** Time limit of one operation. */
 const APP_OPERATION_MS_MAX = 60_000;
 
-export interface OperationsParts {
+interface OperationsParts {
   bus: Bus;
   clock: Clock;
   actors: ActorClient;

@@ -14,7 +14,7 @@ const APP_PROBE_MS = 30_000;
 /** The same while none starts, so that a host is well again soon after. */
 const APP_PROBE_FAILED_MS = 2_000;
 
-export interface ProcessProbeParts {
+interface ProcessProbeParts {
   clock: Clock;
   logger: Logger;
   start(key: string, start: ProcessStart): Promise<AppProcess>;

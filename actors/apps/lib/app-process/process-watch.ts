@@ -12,7 +12,7 @@ const APP_SILENCE_MS_MAX = 30_000;
 /** How often a process's memory and processor time are looked at. */
 const APP_WATCH_MS = 500;
 
-export interface WatchedProcess {
+interface WatchedProcess {
   pid: number;
   ping(number: number): void;
   /** True while nobody asked anything of it that is not done. */

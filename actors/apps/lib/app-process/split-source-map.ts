@@ -1,6 +1,6 @@
 /** Takes the source map out of a bundle that ends with one: V8 would keep it in memory as part of the code. */
 
-export interface SplitBundle {
+interface SplitBundle {
   code: Uint8Array;
   /** The map as JSON; undefined if the bundle has none. */
   map: Uint8Array | undefined;

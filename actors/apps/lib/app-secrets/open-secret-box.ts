@@ -4,7 +4,7 @@ import { link, mkdir, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isSecretKey, newSecretKey, SecretBox, SecretKeyError } from "./secret-box.ts";
 
-export interface SecretKeys {
+interface SecretKeys {
   /** From TRUNKLINE_SECRETS_KEY, the newest first; empty: the file. */
   secretsKeys: readonly string[];
   dataDir: string;

@@ -2,7 +2,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
 /** The place that a value is sealed for. It opens nowhere else, so it cannot be moved. */
-export interface SealedFor {
+interface SealedFor {
   accountId: string;
   app: string;
   name: string;
@@ -16,7 +16,7 @@ export class SecretKeyError extends Error {
   }
 }
 
-export const SECRET_KEY_BYTES = 32;
+const SECRET_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Characters of a key's hash: enough to identify the key. */

@@ -3,7 +3,7 @@ import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { Draft } from "../../../runtime/draft.ts";
 
 /** Reminders for the next try, and for the removal of old entries. The state has both times as `<name>At`. */
-export type LogReminder = "resume" | "trim";
+type LogReminder = "resume" | "trim";
 
 export class LogDraft<S extends object, R> extends Draft<S, R, LogReminder> {
   change(fields: Partial<DeepReadonly<S>>): void {

@@ -40,7 +40,7 @@ type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
 type PostContext = Pick<TaskContext, "call" | "signal"> & { address: AgentAddress };
 
-export interface WebhookPostParts {
+interface WebhookPostParts {
   guard: EgressGuard;
   blobs: Pick<BlobStore, "get" | "remove">;
   secrets: Pick<SecretBox, "open">;

@@ -9,7 +9,7 @@ import { EventBudgets } from "./event-budgets.ts";
 import type { PoolLimits } from "./pool-limits.ts";
 import { RenderContext } from "./render-context.ts";
 
-export interface BrowserOptions {
+interface BrowserOptions {
   executablePath: string;
   openEgress: () => Promise<EgressProxy>;
   clock: Clock;

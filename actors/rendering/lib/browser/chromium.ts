@@ -18,7 +18,7 @@ const BROWSER_STDERR_CHARS = 4_000;
 /** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
-export interface ChromiumOptions {
+interface ChromiumOptions {
   /** Path of a Chromium or of its headless shell. The shell is three times as fast and a third of the size. */
   executablePath: string;
   /** Whether anybody needs a message of it. */

@@ -17,7 +17,7 @@ import { evaluateApart } from "./isolated-world.ts";
 import { type CrashCause, onPageCrash } from "./page-crash.ts";
 import { sessionOf } from "./page-session.ts";
 
-export interface RenderContextOptions {
+interface RenderContextOptions {
   browser: PuppeteerBrowser;
   userAgent: string;
   /** Event budgets of all contexts of the browser. */

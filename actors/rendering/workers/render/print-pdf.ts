@@ -5,7 +5,7 @@ import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { HeldPage, type PageTask } from "./held-page.ts";
 import { PdfStream } from "./pdf-stream.ts";
 
-export interface PdfTask extends Omit<PageTask, "action"> {
+interface PdfTask extends Omit<PageTask, "action"> {
   parameters: PdfRequest;
 }
 

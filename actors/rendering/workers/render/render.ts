@@ -22,7 +22,7 @@ import { printPdf } from "./print-pdf.ts";
 import type { RenderCache } from "./render-cache.ts";
 import { takeScreenshot } from "./take-screenshot.ts";
 
-export interface RenderLimits {
+interface RenderLimits {
   /** Pages that compute at a time; pages that wait for the network come on top. One account may have as many in all. */
   interactive: number;
   batch: number;

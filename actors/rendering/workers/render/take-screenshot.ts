@@ -20,11 +20,11 @@ import { type Area, pictureArea } from "./picture-area.ts";
 import { scrollThrough } from "./scroll-through.ts";
 import { captureTall } from "./tall-picture.ts";
 
-export interface ScreenshotTask extends Omit<PageTask, "action"> {
+interface ScreenshotTask extends Omit<PageTask, "action"> {
   parameters: ScreenshotRequest;
 }
 
-export interface Screenshot {
+interface Screenshot {
   /** The picture, or its text in base64, as was asked for. */
   bytes: Buffer;
   /** Wall-clock milliseconds a browser was held. */

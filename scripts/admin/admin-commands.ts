@@ -1,0 +1,9 @@
+/** The commands for operators, with a line of help for each. */
+export const ADMIN_COMMANDS: readonly string[] = [
+  "  admin shards                    list the hosts with their leases and shards",
+  "  admin tasks                     count the waiting and running tasks of each lane",
+  "  admin dead list                 list the messages that failed at every try, the oldest first",
+  "  admin dead show <number>        print one of them completely",
+  "  admin dead retry <number>|--all send it again and remove it from the list",
+  "  admin dead drop <number>|--all  remove it from the list",
+];
