@@ -198,7 +198,7 @@ async function readIfThere(path: string): Promise<string> {
 
 /** `[pid] date time [LVL] text`: what went wrong goes to our log, the rest only where more is asked for. */
 function logLine(logger: Logger, line: string): void {
-  // They are random, and in the environment alone: nobody can read them in a file.
+  // The passwords are random and only in the environment, so nobody can read them in a file.
   if (line.endsWith("Plaintext passwords detected, use nkeys or bcrypt")) return;
   const [, level, text] = /\[(INF|WRN|ERR|FTL)\] (.*)$/.exec(line) ?? [];
   if (level === "WRN") logger.warn({ text }, "nats-server warns");

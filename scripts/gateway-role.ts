@@ -52,7 +52,7 @@ export async function startGatewayRole(
     bus: Bus;
     buckets: number;
     registry: Registry;
-    /** What any part of this process still needs. */
+    /** Returns what the parts of this process still need. */
     missing: () => readonly string[];
   },
 ): Promise<RunningRole> {

@@ -1,4 +1,4 @@
-/** What a start prints when all is ready: where everything is, and commands to copy. */
+/** Prints the addresses and some commands to copy when the start is complete. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { withoutPasswords } from "../actors/runtime/bus/bus-address.ts";

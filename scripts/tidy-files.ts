@@ -1,4 +1,4 @@
-/** What every house rule works on. */
+/** The input of every house rule. */
 
 export interface SourceFile {
   /** From the repository's root, with slashes. */

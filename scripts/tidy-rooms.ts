@@ -20,7 +20,9 @@ const ACTORS_WIRING = new Set([ACTORS_MAIN, "actors/apps/open-agents.ts"]);
 const APP_CODE = ["actors/apps/package/", "actors/apps/process/"];
 const APP_CODE_DOOR = "actors/apps/process/arguments.ts";
 
-/** What the gateway may use of `actors/`: the runtime's client, stored formats, and the work that it does itself. */
+/**
+ * Files of `actors/` that the gateway may use: the runtime's client, stored formats, and work that it does itself.
+ */
 const GATEWAY_TAKES = new Set([
   "actors/apps/lib/app-secrets/secret-box.ts",
   "actors/apps/lib/app-bodies/body-blobs.ts",
@@ -95,7 +97,7 @@ function circlesOf(edges: ReadonlyMap<string, ReadonlySet<string>>): string[][] 
   }
 }
 
-/** What a file imports: a path from the root for a file of ours, else the package's name. */
+/** Returns the imports of a file: a path from the root for our own files, else the package's name. */
 export function importsOf(path: string, text: string): string[] {
   const specifiers = text.matchAll(
     /^(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/gm,
@@ -111,7 +113,7 @@ function mayImport(path: string, target: string): boolean {
   if (source === "schemas") return folder === "schemas" || SCHEMA_PACKAGES.has(target);
   if (isIn(APP_CODE, path))
     return folder === undefined || folder === "schemas" || isIn(APP_CODE, target);
-  // What starts and sets up reaches everything but the code that runs in processes of apps.
+  // Files that start the platform may use everything except the code that runs in processes of apps.
   if (isIn(APP_CODE, target))
     return target === APP_CODE_DOOR && (path === ACTORS_MAIN || path.startsWith("actors/apps/"));
   if (folder === undefined || folder === "schemas" || source === "deploy" || source === "scripts")

@@ -21,7 +21,7 @@ const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_MONITOR_LISTEN",
 ]);
 
-/** Only the runtime, and what sets the bus up, knows NATS. */
+/** Only the runtime and the set-up of the bus may import NATS. */
 export function onlyRuntimeKnowsNats({ path, text }: SourceFile): string[] {
   if (isTest(path) || BUS_FOLDERS.some((folder) => path.startsWith(folder))) return [];
   return importsOf(path, text)
@@ -51,7 +51,7 @@ export function debtsNameAnIssue({ path, text }: SourceFile): string[] {
   );
 }
 
-/** Nothing may depend on, or tell of, the machine it was written on. */
+/** No file may name a path of the machine on which it was written. */
 export function namesNoMachinePath({ path, text }: SourceFile): string[] {
   const folders = /(^|[^\w.$}-])\/(work|farm|root|home\/\w+|Users\/\w+|tmp\/w)\//;
   return [...faults(path, text, folders), ...faults(path, text, /"resolved": *"https?:/)];

@@ -249,7 +249,7 @@ describe("bindings of apps", function () {
     return JSON.parse(text);
   }
 
-  it("ARTIFACTS makes a repository, commits to it and reads what is there", async () => {
+  it("ARTIFACTS makes a repository, commits to it and reads its content", async () => {
     const { commit, ...done } = await step("commit");
     expect(done.made).to.include({ name: "notes", defaultBranch: "trunk" });
     expect(done.made.token).to.be.a("string");
@@ -307,7 +307,7 @@ describe("bindings of apps", function () {
     expect(done.deleted).to.deep.equal([true, true]);
   });
 
-  it("ARTIFACTS imports a repository, and tells why it could not", async () => {
+  it("ARTIFACTS imports a repository, and says why it could not", async () => {
     const made = await step("importing");
     expect(made).to.include({ name: "theirs", defaultBranch: "main" });
     expect(made.token).to.match(/^art_v1_/);
@@ -317,7 +317,7 @@ describe("bindings of apps", function () {
     expect(statusReason).to.contain("nowhere.invalid");
   });
 
-  it("what the API refuses is thrown, with its name and number", async () => {
+  it("a refusal of the API is thrown, with its name and number", async () => {
     const refusals = await step("refusals");
     for (const { isOurs, message } of refusals) expect(isOurs, message).to.equal(true);
     const told = refusals.map(({ name, code, status }: Record<string, unknown>) => [
@@ -344,7 +344,7 @@ describe("bindings of apps", function () {
     expect(await step("git")).to.deep.equal([200, 200, 401, 403, 403, 403, 404, 403]);
   });
 
-  it("BROWSER prints a PDF, and says what it took", async () => {
+  it("BROWSER prints a PDF, and says how long it took", async () => {
     const done = await step("pdf");
     expect(done.begins).to.equal("%PDF-");
     expect(done.bytes).to.be.above(1_000);

@@ -43,7 +43,7 @@ export default {
 /** The worst that an operator may choose: apps below our own name, so that their pages are of one site with ours. */
 const HOST = "trunkline.localhost";
 
-describe("a hostile page of an app, where a person is signed in", function () {
+describe("a hostile page of an app while a person is signed in", function () {
   this.timeout(300_000);
   let platform: AppPlatform;
   let proxy: Server;
@@ -179,7 +179,7 @@ describe("a hostile page of an app, where a person is signed in", function () {
     expect(members.body.result).to.have.length(1);
   });
 
-  it("shows none of our pages in a frame, and has no hand on those that it opens", async () => {
+  it("shows none of our pages in a frame, and has no access to those that it opens", async () => {
     for (const path of ["/login", "/profile/members", "/oauth2/auth?client_id=x", "/docs"]) {
       await hostile.goto(`${hostOf("hostile")}/frame?of=${encodeURIComponent(url + path)}`);
       const frame = await until("there is a frame", () => hostile.frames()[1]);
@@ -196,7 +196,7 @@ describe("a hostile page of an app, where a person is signed in", function () {
     expect(await run(opened, "return window.opener")).to.equal(null);
   });
 
-  it("sets no cookie that we read as ours, and takes none away", async () => {
+  it("sets no cookie that we read as ours, and removes none", async () => {
     const names = (await context.cookies()).filter(({ domain }) => domain === HOST);
     const session = names.find(({ name }) => name.endsWith("tl_session"));
     expect(session?.name).to.equal("__Host-tl_session");

@@ -48,7 +48,7 @@ describe("requests to code of apps whose host is killed", function () {
     await scene.addHost();
   }
 
-  it("are not run again where that could have an effect twice: it is said instead", async () => {
+  it("are not repeated if that could have two effects: the answer says so instead", async () => {
     const told = scene.platform.ask("asking", "/pay", { method: "POST", body: "1" });
     await until("it is under way", () => seen("POST /pay").length === 1, 30_000);
     await loseHost();
@@ -62,7 +62,7 @@ describe("requests to code of apps whose host is killed", function () {
     expect((await again).text).to.equal("paid");
   });
 
-  it("are run again where nothing can be done twice by that", async () => {
+  it("are repeated if that cannot have two effects", async () => {
     const told = scene.platform.ask("asking", "/look");
     await until("it is under way", () => seen("GET /look").length === 1, 30_000);
     await loseHost();
@@ -71,7 +71,7 @@ describe("requests to code of apps whose host is killed", function () {
     expect(await told).to.include({ status: 200, text: "seen" });
   });
 
-  it("that no code was given yet are run by the next host", async () => {
+  it("that no code has yet run at the next host", async () => {
     const [host] = scene.hosts;
     if (host) await scene.killHost(host);
     const told = scene.platform.ask("asking", "/late", { method: "POST", body: "1" });

@@ -82,7 +82,7 @@ describe("ports of apps on a single machine", function () {
     expect(await deploy("one")).to.equal(url);
   });
 
-  it("an app gets its own cookies alone: none of another app, none of ours, and none that scripts set", async () => {
+  it("an app gets only its own cookies: none of another app, none of ours, and none that scripts set", async () => {
     const [one, two] = [await deploy("one"), await deploy("two")];
     expect(one).to.not.equal(two);
     const set = await get(`${one}/?set=${encodeURIComponent("sid=1; Domain=localhost; Path=/")}`);

@@ -35,7 +35,7 @@ describe("a first app", function () {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  it("is as the guide says, word for word", async () => {
+  it("works as the guide says, word for word", async () => {
     const [helpers = "", lines = ""] = shellBlocksOf("docs/guides/apps-and-agents.md");
     const shell = async (script: string) => {
       const command = `${WORK_FOLDER}${helpers}${script}`;

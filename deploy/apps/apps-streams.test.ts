@@ -92,7 +92,7 @@ describe("answers of apps that go on", function () {
       (error: Error) => error.message,
     );
 
-  it("an event comes when it is made, and the end too", async () => {
+  it("an event arrives when it is made, and the end too", async () => {
     const { next } = await listen();
     for (const text of ["one", "two"]) {
       await say(text);
@@ -111,7 +111,7 @@ describe("answers of apps that go on", function () {
     await until("it knows", async () => (await told("left")) === 1);
   });
 
-  it("an answer that breaks off is none that has come to its end, nor is one of a platform that stops", async () => {
+  it("an answer that breaks off does not look complete, nor does one of a stopping platform", async () => {
     const thrown = await listen();
     await say("throw");
     expect(await failureOf(thrown.next())).to.equal("terminated");
@@ -123,7 +123,7 @@ describe("answers of apps that go on", function () {
     expect(await next).to.equal("terminated");
   });
 
-  it("who leaves before the head keeps nothing open either", async () => {
+  it("a client that leaves before the head keeps nothing open either", async () => {
     const leaving = new AbortController();
     const answer = failureOf(fetch(`${url}/slow`, { signal: leaving.signal }));
     await until("it is under way", async () => (await told("slow-ones")) === 1);
@@ -132,7 +132,7 @@ describe("answers of apps that go on", function () {
     await until("it knows", async () => (await told("left")) === 1);
   });
 
-  it("an app that is deployed anew serves at once, though an answer goes on", async () => {
+  it("a new version of an app serves at once although an answer goes on", async () => {
     const open = await listen();
     await say("one");
     expect(await open.next()).to.equal("data: one\n\n");
@@ -146,7 +146,7 @@ describe("answers of apps that go on", function () {
     expect(answer.status).to.equal(200);
   });
 
-  it("what was sent in is not counted while the answer to it goes on", async () => {
+  it("a request's body is not counted while its answer goes on", async () => {
     const body = Buffer.alloc(APP_REQUEST_BYTES_MAX);
     const fit = Math.floor(BODIES_BYTES_MAX / APP_REQUEST_BYTES_MAX);
     const leaving = new AbortController();

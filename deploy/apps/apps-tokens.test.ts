@@ -62,7 +62,7 @@ describe("tokens that an app is sent", function () {
     return (await platform.rest("POST", "/tokens", { name: "made", policies })).body.result;
   }
 
-  it("are told apart: whose they are and what they open, and nothing of those that open nothing", async () => {
+  it("are identified: their owner and what they open, and nothing about those that open nothing", async () => {
     const { id, value } = await mint("artifacts.read", "apps.read");
     const permissions = ["artifacts.read", "apps.read"];
     const { accountId } = platform;
@@ -77,7 +77,7 @@ describe("tokens that an app is sent", function () {
     expect(JSON.parse((await platform.ask("desk", "/who")).text)).to.equal(null);
   });
 
-  it("of a person name them, their client and what they allowed it, until they take it back", async () => {
+  it("of a person name the person, the client and the granted scopes, until the person revokes them", async () => {
     const { email, password } = platform.credentials.user;
     const owner = new Person(platform.url);
     await owner.open("/login");
@@ -98,7 +98,7 @@ describe("tokens that an app is sent", function () {
     await until("it is revoked", async () => (await who(token)) === null);
   });
 
-  it("say who may open a socket, and who may not", async () => {
+  it("decide who may open a socket", async () => {
     const good = await mint("artifacts.read");
     const poor = await mint("apps.read");
     const path = "/agents/desk/room";

@@ -20,7 +20,7 @@ interface Span {
 describe("traces of apps", function () {
   this.timeout(300_000);
 
-  it("go on from who asked, over the app's entry, to its agent, and have no path of theirs", async () => {
+  it("continue from the caller over the app's entry to its agent, without paths of the app", async () => {
     const spans: Span[] = [];
     const receiver = await listen(
       createServer(async (incoming, response) => {

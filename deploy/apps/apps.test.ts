@@ -104,7 +104,7 @@ describe("apps", function () {
     expect(asked.text).to.not.include("ours");
   });
 
-  it("answer at an origin of their own, where cookies are theirs and no path is ours", async () => {
+  it("answer at their own origin, where cookies are theirs and no path is ours", async () => {
     const own = { ownOrigin: true };
     const { headers } = await platform.ask("hooks", "/page", {}, own);
     expect(headers["set-cookie"]).to.deep.equal(["app=1"]);
@@ -132,7 +132,7 @@ describe("apps", function () {
     expect(taken.text).to.equal("3");
   });
 
-  it("have vars and secrets, a changed one from the next request on; nobody reads it back", async () => {
+  it("have vars and secrets, a changed one from the next request on; nobody can read a secret back", async () => {
     expect(await text("/secret")).to.equal("first text");
     await platform.rest("PUT", "/apps/hooks/secrets/TOKEN", { value: "second" });
     await until("the new secret is there", async () => (await text("/secret")) === "second text");
@@ -140,7 +140,7 @@ describe("apps", function () {
     expect(shown).to.include('"TOKEN"').and.not.include("second");
   });
 
-  it("print to a log, which can be waited for, and say there what failed", async () => {
+  it("print to a log, which clients can follow, and which shows failures", async () => {
     const logs = async (query: string) =>
       (await platform.rest("GET", `/apps/hooks/logs?${query}`)).body.result;
     const last = (await logs("limit=1"))[0]?.id ?? 0;
@@ -215,13 +215,13 @@ describe("apps", function () {
     expect((await platform.ask("hooks", "/in/github")).headers.allow).to.equal("POST");
   });
 
-  it("are in the figures of their gateway, by no path of theirs", async () => {
+  it("are in their gateway's metrics, without their paths", async () => {
     await platform.ask("hooks", "/version");
     const line = 'trunkline_http_requests_total{method="GET",route="app",status="200"}';
     await until("it is counted", async () => (await platform.instance.metrics()).includes(line));
   });
 
-  it("are refused with the nearest name for a key that there is not", async () => {
+  it("are refused for an unknown key, with the nearest known name", async () => {
     const unknown = { agnets: [], agents: [{ binding: "A", clas_name: "A" }] };
     const { status, body } = await platform.deploy("unknown", bundle("none"), unknown as object);
     expect(status).to.equal(400);
@@ -229,7 +229,7 @@ describe("apps", function () {
     expect(told).to.include("is agents meant?").and.include("is class_name meant?");
   });
 
-  it("that are refused for another's configuration leave nothing in the list", async () => {
+  it("that are refused for an invalid configuration leave nothing in the list", async () => {
     const config = { name: "hooks", compatibility_date: "2026-11-20" };
     const refused = await platform.rest("PUT", "/apps/other", { config, bundle: bundle("none") });
     expect(refused.status).to.equal(400);
@@ -276,7 +276,7 @@ describe("apps", function () {
     slow.socket.terminate();
   });
 
-  it("refuse a socket by what their router answers", async () => {
+  it("refuse a socket with the answer of their router", async () => {
     for (const [path, status] of [
       ["/refuse-sockets", 401],
       ["/agents/nobody/x", 400],
@@ -287,7 +287,7 @@ describe("apps", function () {
     }
   });
 
-  it("refuse a socket that is for no agent, and say nothing of what their code threw", async () => {
+  it("refuse a socket that is for no agent, and reveal nothing of what their code threw", async () => {
     const refused = (path: string) =>
       platform.watch("hooks", path).then(
         ({ socket }) => socket.terminate(),
@@ -312,7 +312,7 @@ describe("apps", function () {
     expect(told.text).to.equal("Cannot answer: the app's code failed");
   });
 
-  it("switch versions without losing a socket or what agents keep, and back", async () => {
+  it("switch versions and back without losing a socket or agents' data", async () => {
     const path = "/agents/repo-agent/kept";
     const watcher = await platform.watch("hooks", path);
     const post = (id: string) =>
@@ -339,7 +339,7 @@ describe("apps", function () {
     watcher.socket.close();
   });
 
-  it("are gone when they are deleted, with what their agents kept", async () => {
+  it("are gone when they are deleted, with their agents' data", async () => {
     await platform.rest("PUT", "/apps/brief/secrets/HOOK", { value: SECRET });
     await platform.deploy("brief", bundle("one"), {
       agents,

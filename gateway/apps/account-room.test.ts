@@ -38,7 +38,7 @@ describe("AccountRoom", () => {
     expect(state.asked).to.equal(ACCOUNTS_KEPT_MAX + 3);
   });
 
-  it("check() lets pass what nobody can say, and asks nothing where there is no limit", async () => {
+  it("check() lets a request pass if the usage is unknown, and does not ask without a limit", async () => {
     const failing = world();
     failing.state.fails = true;
     await failing.room.check("a");

@@ -66,7 +66,7 @@ describe("app-addresses", () => {
     }
   });
 
-  it("readAppRequest() leaves what is ours, and gives nobody else what is below the apps' domain", () => {
+  it("readAppRequest() leaves the platform's own hosts alone, and takes all hosts below the apps' domain", () => {
     const read = (host: string | undefined, url: string) =>
       readAppRequest(addresses, { host, url });
     const ours = ["/", "/apps", "/apps/", "/apps/x/hooks/", `/apps/${ACCOUNT}/Hooks/`, "/v4/apps/"];

@@ -44,7 +44,7 @@ describe("AppBodies", function () {
     expect(budget.bytes).to.equal(0);
   });
 
-  it("takes as many bytes as one gateway may hold, and refuses one more, also where none were said", async () => {
+  it("takes as many bytes as one gateway may hold, and refuses one more, also without a declared length", async () => {
     const { budget, take } = opened(BODIES_BYTES_MAX - 100);
     const { release } = await take(100);
     expect(budget.bytes).to.equal(BODIES_BYTES_MAX);

@@ -10,7 +10,7 @@ describe("app-headers", () => {
     return requestHeaders(request, { isOwnOrigin, client: "203.0.113.7" });
   };
 
-  it("requestHeaders() keeps order and repeats, and leaves out what is the connection's or ours to say", () => {
+  it("requestHeaders() keeps order and repetitions, and omits headers of the connection and of the platform", () => {
     const headers = asked([
       ["Host", "x"],
       ["X-One", "1"],
@@ -120,7 +120,7 @@ describe("app-headers", () => {
     }
   });
 
-  it("answerHeaders() asks nobody for a password in the name of our own origin", () => {
+  it("answerHeaders() lets no app ask for a password in the name of our origin", () => {
     const asks = (challenge: string, prefix?: string) =>
       answerHeaders([["www-authenticate", challenge]], { prefix })["www-authenticate"];
     for (const challenge of ['Basic realm="x"', 'Bearer, basic realm="x"', "Negotiate", "NTLM"]) {
@@ -130,7 +130,7 @@ describe("app-headers", () => {
     expect(asks('Bearer realm="x"', "/p")).to.equal('Bearer realm="x"');
   });
 
-  it("answerHeaders() keeps what it says below our address from reaching over our origin", () => {
+  it("answerHeaders() keeps an app below our address from affecting our whole origin", () => {
     expect(answerHeaders(headers, { prefix: "/apps/a/hooks" })).to.deep.equal({
       "content-type": "text/html",
       vary: "a, b",

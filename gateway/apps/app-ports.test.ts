@@ -70,7 +70,7 @@ describe("app-ports", () => {
     );
   });
 
-  it("openAll() opens what another process has assigned, with the same keys", async () => {
+  it("openAll() opens ports that another process has assigned, with the same keys", async () => {
     const before = openPorts();
     await before.open(one);
     const known = before.appAt(range.first);

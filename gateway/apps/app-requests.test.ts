@@ -3,7 +3,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import { withoutInside } from "./app-requests.ts";
 
 describe("requests to apps", () => {
-  it("withoutInside() tells nobody what code of an app threw, and everything else as it is", () => {
+  it("withoutInside() hides what app code threw, and leaves other errors as they are", () => {
     for (const code of ["app_failed", "app_broken"] as const) {
       const told = withoutInside(new ActorError(code, "Cannot start the app: a secret"));
       expect(told).to.have.property("code", code);

@@ -37,7 +37,7 @@ async function world({ fails }: { fails?: Error } = {}) {
 }
 
 describe("answerAppTokens()", () => {
-  it("tells what a token opens, and in another account than the app's nothing", async () => {
+  it("says what a token opens, and nothing for another account than the app's", async () => {
     const { actors, own, other, ask } = await world();
     const token = await giveToken(actors, other, ["artifacts.read"]);
     const [found, elsewhere] = [await ask(token, other), await ask(token, own)];
@@ -48,7 +48,7 @@ describe("answerAppTokens()", () => {
     expect(JSON.stringify(found)).to.not.contain(token.slice(-20));
   });
 
-  it("does not know what is no token, or is none of ours, nor one whose secret is another's", async () => {
+  it("does not know texts that are no token, foreign tokens, and tokens with a wrong secret", async () => {
     const { actors, own, ask } = await world();
     const token = await giveToken(actors, own, ["apps.read"]);
     const forged = token.slice(0, -43) + newToken().text.slice(-43);

@@ -7,7 +7,7 @@ import { ActorError } from "../../schemas/errors.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
 
 const ANSWER_STALL_BYTES = 128 * 1024;
-/** What is given to a client at a time, to see how much of it is taken. */
+/** Bytes that are written to a client at a time, to see how much it reads. */
 const ANSWER_PIECE_BYTES = 64 * 1024;
 
 /** A client must read at least this many bytes in this time, or the gateway cuts its answer off. */

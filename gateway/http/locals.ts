@@ -14,7 +14,7 @@ export interface AppOf {
   app: string;
 }
 
-/** What a request to an app asks for, besides its body. */
+/** The request to an app, without its body. */
 export interface AskedOfApp extends AppOf {
   /** The path that the app sees, with its query. */
   path: string;

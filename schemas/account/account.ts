@@ -38,7 +38,7 @@ export const MemberChanger = z.object({
 });
 export type MemberChanger = z.infer<typeof MemberChanger>;
 
-/** All of a token but its secret, of which only the `api-token` kind keeps a hash. */
+/** A token without its secret. Only the `api-token` kind stores a hash of that. */
 export const TokenEntry = z.object({
   id: Id,
   name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX),

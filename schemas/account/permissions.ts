@@ -22,8 +22,8 @@ export const ALL_PERMISSIONS = Object.keys(PERMISSIONS) as Permission[];
 export const Permission = z.enum(ALL_PERMISSIONS);
 
 /**
- * What the members of an account may do, by role. A member with several may do what any of them may. Only a Super
- * Administrator gives that role, or changes somebody who has it.
+ * Permissions of an account's members by role. A member with several roles has the permissions of each. Only a Super
+ * Administrator gives that role or changes a member who has it.
  */
 export const ROLES = {
   "Super Administrator": {

@@ -34,7 +34,7 @@ describe("app-config", () => {
     ]);
   });
 
-  it("what stands in env stands there once", () => {
+  it("each name in env occurs once", () => {
     const said = (path: string, name: string) =>
       `${path}: Expected a name that nothing else in env has, not "${name}"`;
     expect(faults({ agents, vars: { Repo: 1 } })).to.deep.equal([

@@ -20,7 +20,7 @@ describe("app-exchange", () => {
     expect(again(all.subarray(7, 200)).equals(all.subarray(7, 200))).to.equal(true);
   });
 
-  it("inlineBody() is text where that is exact and JSON writes it short", () => {
+  it("inlineBody() is text if that is exact and short in JSON", () => {
     expect(inlineBody(Buffer.from("a\tb\r\n"))).to.deep.equal({ text: "a\tb\r\n" });
     expect(inlineBody(Buffer.from("a\u0000b"))).to.have.property("base64");
     expect(inlineBody(Buffer.from([0xff]))).to.have.property("base64");

@@ -31,9 +31,9 @@ const STRUCTURAL = new Set([
 ]);
 
 /**
- * What shorthand stands for: a type's name for a schema of that type, an array of one schema for an array of
- * such, properties without `type: object`, or nothing but the properties themselves. A schema that is whole stays as it
- * is. Faults are added to the context.
+ * Expands a shorthand schema: a type's name, an array of one schema for an array of such items, properties without
+ * `type: object`, or only the properties themselves. A complete schema stays as it is. Faults are added to the
+ * context.
  */
 export function wholeJsonSchema(given: Schema, context: z.core.$RefinementCtx<Schema>): Schema {
   const fault: Fault = (path, message) => context.addIssue({ code: "custom", path, message });
@@ -41,7 +41,7 @@ export function wholeJsonSchema(given: Schema, context: z.core.$RefinementCtx<Sc
 }
 
 function rootOf(given: Schema, fault: Fault): Schema {
-  // As OpenAI's clients send it: the schema stands beside its name.
+  // OpenAI's clients send the schema beside its name.
   if (isObject(given.schema) && !isStructural(given)) return rootOf(given.schema, fault);
   const { name, ...unnamed } = given;
   if (typeof name === "string" && isStructural(unnamed) && !TYPES.includes(name)) {

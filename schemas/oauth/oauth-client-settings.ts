@@ -16,7 +16,7 @@ const CLIENT_NAME_CHARS_MAX = 100;
 export const CLIENT_URIS_MAX = 50;
 /** Longer addresses do not fit the query they travel in, beside all else, on the way to common servers. */
 export const CLIENT_URI_CHARS_MAX = 2_048;
-/** All that one client is registered with: an account's clients then fit one answer of some megabytes. */
+/** Characters of one client's registration, so that all clients of an account fit one answer of some megabytes. */
 export const CLIENT_CHARS_MAX = 32_000;
 
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);

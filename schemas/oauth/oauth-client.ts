@@ -133,7 +133,7 @@ export const oauthClient = defineContract({
       }),
       reply: ClientEntry,
     },
-    /** Another secret beside the one that is there; both open from now on. */
+    /** Adds a secret beside the present one. Both are valid from now on. */
     addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
     /** Removes the older of two. */
     removeOldSecret: { input: Change, reply: Nothing },

@@ -13,8 +13,8 @@ const USABLE = new Set<string>([...OPEN_BUILTINS, ...REPLACED_BUILTINS]);
 const DEFAULT_OF = "default of ";
 
 /**
- * Where an older package requires a module, its bundle has no `require`: the module is imported, and its default
- * export is what `require` would have returned.
+ * The plugin for built-in modules. A bundle has no `require`, so a module that an older package requires is imported,
+ * and its default export takes the place of the result of `require`.
  */
 export function builtInModules(folder: string): Plugin {
   return {
@@ -37,7 +37,7 @@ export function builtInModules(folder: string): Plugin {
       onLoad({ filter: /./, namespace: "imported" }, ({ path }) => ({
         contents: `export { default } from ${JSON.stringify(path)};`,
       }));
-      // What the line before imports.
+      // The module that the line before imports.
       onResolve({ filter: /^node:.*\?/, namespace: "imported" }, external);
     },
   };

@@ -13,7 +13,7 @@ import { type AppConfigFile, mainOf } from "./app-config-file.ts";
 import { builtInModules } from "./built-in-modules.ts";
 import { CommandFailure } from "./command.ts";
 
-/** What is there where apps run; never part of a bundle. */
+/** The package that every process of an app has, and that is never part of a bundle. */
 export const OWN_PACKAGE = "trunkline/agents";
 
 export function bundleOptions(
@@ -86,7 +86,7 @@ export function codeOf(bundle: string): string {
   return at < 0 ? bundle : bundle.slice(0, at + 1);
 }
 
-/** As compilers print them: the place first. */
+/** Formats messages as compilers do, with the place first. */
 export async function linesOf(messages: Message[], kind: "error" | "warning"): Promise<string[]> {
   const color = kind === "error" ? process.stderr.isTTY === true : false;
   const lines = await formatMessages(messages, { kind, color });

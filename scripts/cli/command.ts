@@ -1,12 +1,12 @@
-/** What a command of the command line for apps is, and how its parameters are read. */
+/** The shape of a command of the command line for apps, and the reading of its parameters. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { meantName } from "../../schemas/nearest-name.ts";
 import { UsageError } from "../admin/usage-error.ts";
 
 export interface Command {
-  /** As it is typed, after `trunkline`. */
+  /** The words after `trunkline`. */
   name: string;
-  /** What follows the name. */
+  /** The parameters after the name. */
   usage: string;
   /** In the list of all commands. */
   summary: string;
@@ -15,7 +15,7 @@ export interface Command {
   run(parameters: string[], environment: NodeJS.ProcessEnv): Promise<void>;
 }
 
-/** It was understood and did not work out: said in its own words, without a hint to the help. */
+/** The command was understood and failed. Its message gets no hint to the help. */
 export class CommandFailure extends Error {}
 
 interface ReadParameters {
@@ -65,6 +65,6 @@ function parsed(parameters: string[], options: ParseArgsOptionsConfig) {
   return read;
 }
 
-/** Where an app's configuration is looked for: of every command that needs one. */
+/** The option that names the app's configuration, for every command that needs one. */
 export const CONFIG_OPTION = { config: { type: "string", short: "c" } } as const;
 export const CONFIG_HELP = `  --config, -c <file>   another file than trunkline.jsonc in this folder`;

@@ -62,7 +62,7 @@ export function findCommand(
   return undefined;
 }
 
-/** What is wrong with what was typed. */
+/** Returns the error about an unknown command. */
 export function unknownCommand([area = "", noun]: readonly string[]): string {
   const typed = noun === undefined ? area : `${area} ${noun}`;
   const seconds = secondWords(area);

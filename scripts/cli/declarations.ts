@@ -1,6 +1,6 @@
 /**
- * What editors know of `trunkline/agents`: declarations made of its sources, since an editor would hold the sources
- * themselves to the settings of the app's project.
+ * Makes declarations of `trunkline/agents` for editors, because an editor would check the sources themselves with the
+ * settings of the app's project.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 import { CommandFailure } from "./command.ts";
 
-/** As `exports` of package.json names it. */
+/** The folder that `exports` of package.json names. */
 const FOLDER = join(REPOSITORY, "declarations");
 const ENTRY = "actors/apps/package/index.ts";
 const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
@@ -30,7 +30,7 @@ export function makeDeclarations(): void {
     rmSync(FOLDER, { recursive: true, force: true });
     renameSync(next, FOLDER);
   } catch (error) {
-    // Another command was faster.
+    // Another command has made the folder first.
     if (!(error instanceof Error && "code" in error && error.code === "ENOTEMPTY")) throw error;
   } finally {
     rmSync(next, { recursive: true, force: true });

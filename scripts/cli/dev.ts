@@ -32,7 +32,7 @@ ${CONFIG_HELP}
       options: { ...CONFIG_OPTION, remote: { type: "boolean" } },
     });
     const path = (values.config as string | undefined) ?? CONFIG_FILE;
-    // What is wrong with it at the start is no slip of the pen.
+    // A fault at the start ends dev. Later faults may be passing ones of an edit.
     readAppConfig(path);
     const platform = await openPlatform(environment);
     const { hostname } = new URL(platform.apiUrl);

@@ -72,7 +72,7 @@ const mayPass = (error: unknown): error is Error =>
   error instanceof Unreachable ||
   (error instanceof Refused && (error.status === 429 || error.status >= 500));
 
-/** What an app prints may come from anybody: nothing of it steers the terminal. */
+/** Formats a line of the log. Its text may come from anybody, so control characters are removed. */
 export function lineText({ time, level, text, agent }: LogLine): string {
   const from = agent === null ? "" : ` [${plain(`${agent.class_name} ${agent.name}`)}]`;
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)}${from} ${plain(text)}`;

@@ -105,7 +105,7 @@ async function authorize(server: Server, opens: boolean) {
   return redeemCode(server.token_endpoint, { code, verifier, redirectUri });
 }
 
-/** Where there is a screen; where it does not work, the address stands on the terminal anyway. */
+/** Opens a browser if there is a screen. The address is on the terminal in any case. */
 function openInBrowser(url: string): void {
   const { DISPLAY, WAYLAND_DISPLAY } = process.env;
   if (!process.stdout.isTTY) return;
@@ -131,6 +131,6 @@ async function keep(folder: string, login: Login): Promise<void> {
     await writeLogin(folder, login);
     return old;
   });
-  // Its platform may be gone by now; then nobody can use it either.
+  // The platform of the old login may be gone. Then its tokens are useless anyway.
   if (old) await revokeToken(old.revocation_endpoint, old.refresh_token).catch(() => {});
 }

@@ -46,7 +46,7 @@ export interface Platform {
   accountId: string;
   /** `path` is below the account. Resolves with the result; throws `Refused` with what the server said. */
   ask<S extends z.ZodType>(path: string, schema: S, asking?: Asking): Promise<z.output<S>>;
-  /** Likewise, of an answer that goes on elsewhere. */
+  /** Asks for one page of an answer that continues on others. */
   askPage<S extends z.ZodType>(
     path: string,
     schema: S,
@@ -174,7 +174,7 @@ function platform(apiUrl: string, bearer: Bearer, accountId: string): Platform {
     try {
       return await askApi(`${base}${path}`, await bearer.get(), asking);
     } catch (error) {
-      // It was taken back, or another clock is ahead.
+      // The token was revoked, or another clock is ahead.
       if (!(error instanceof Refused && error.status === 401 && bearer.renew)) throw error;
       await bearer.renew();
       return askApi(`${base}${path}`, await bearer.get(), asking);

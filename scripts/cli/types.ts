@@ -71,7 +71,7 @@ function secretsOf({ secrets, webhooks }: AppConfigFile["config"]): Set<string> 
   return new Set([...secrets.required, ...webhooks.flatMap(({ secret }) => secret)]);
 }
 
-/** As it may become by another deployment: a text stays one, though not this one. */
+/** Returns the type of a variable, wide enough for later deployments: a string stays a string with another text. */
 function typeOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) {

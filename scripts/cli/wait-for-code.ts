@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { COMMAND_LINE_CALLBACK } from "../../schemas/oauth/command-line.ts";
 import { CommandFailure } from "./command.ts";
 
-/** As long as the server waits for the person. */
+/** Equals the time that the server waits for the person. */
 const WAIT_MS_MAX = 10 * 60_000;
 
 interface WaitingForCode extends AsyncDisposable {
@@ -56,7 +56,7 @@ export async function waitForCode(expected: {
     }
   }
 
-  /** Another page may send a browser here too: only who knows the state comes from where we sent it. */
+  /** Checks `state` and `iss`, because any page may send a browser here. */
   function isExpected(answered: URLSearchParams): boolean {
     return answered.get("state") === expected.state && answered.get("iss") === expected.issuer;
   }

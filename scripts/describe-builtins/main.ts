@@ -30,7 +30,7 @@ function shapeOf(value: object, depth: number): Shape {
   for (const name of namesOf(value)) {
     const one = (value as Record<string, unknown>)[name];
     if (isData(one)) {
-      // What an instance holds differs between processes.
+      // The fields of an instance differ between processes.
       if (!isInstance) shape.constants[name] = isLong(one) ? [] : (one ?? null);
     } else if (typeof one === "object" && one !== null) {
       if (depth < DEPTH_MAX) shape.objects[name] = shapeOf(one, depth + 1);

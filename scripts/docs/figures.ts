@@ -1,6 +1,6 @@
 /** Writes numbers as people read them. */
 
-/** What is limited, how much it may be, and what happens past it. */
+/** One row of the page of limits. */
 export type LimitRow = readonly [what: string, most: string, past: string];
 
 /** A number with a comma after each three digits. */

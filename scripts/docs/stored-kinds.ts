@@ -1,4 +1,4 @@
-/** What each kind of actor stores, from the comments "Stored at" beside the kinds, as a table of deploy/storage-schema.md. */
+/** Makes the table of kinds in deploy/storage-schema.md from the comments "Stored at" beside the kinds. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { ACTORS } from "../../actors/main.ts";

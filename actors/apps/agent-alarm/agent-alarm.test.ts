@@ -23,7 +23,7 @@ describe("agent-alarm", () => {
     expect(run("set", {}, {}).forgotten).to.equal(false);
   });
 
-  it("ring() wakes the agent, later and later, until it has heard; one that comes too late wakes nobody", () => {
+  it("ring() wakes the agent at growing intervals until the agent handles it; a late ring wakes nobody", () => {
     const rung = run("ring", { at: 5_000 });
     expect(rung.send).to.deep.equal([
       { to: "actor", kind: "agent", key: "a.b.C.d", message: "wake", input: { at: 5_000 } },

@@ -60,7 +60,7 @@ describe("agent-inbox", () => {
       expect(inbox.receive("a")).to.include({ isNew: true, number: 2 });
     });
 
-    it("receive() knows an event that the log keeps no more, and tells sources apart", () => {
+    it("receive() recognises an event that the log no longer keeps, and distinguishes sources", () => {
       const keep = { days: 1, count: 1 };
       for (const id of ["a", "b", "c"]) {
         inbox.receive(id, { keep });
@@ -134,7 +134,7 @@ describe("agent-inbox", () => {
   });
 
   describe("delivered()", () => {
-    it("delivered() tries again what failed, after pauses that grow, under one id, then gives it up", () => {
+    it("delivered() retries a failed event after growing pauses under one id, then gives it up", () => {
       inbox.receive("a");
       inbox.receive("b");
       const ids = new Set<string>();
@@ -202,7 +202,7 @@ describe("agent-inbox", () => {
       expect(inbox.deliveries()).to.deep.equal([]);
     });
 
-    it("settle() does the same for who waits for it, also when it comes twice", () => {
+    it("settle() does the same for a waiting host, also when it arrives twice", () => {
       inbox.receive("a");
       inbox.receive("b");
       const [first] = inbox.deliveries();
@@ -221,7 +221,7 @@ describe("agent-inbox", () => {
       expect(inbox.state.next).to.equal(1);
     });
 
-    it("resume() that comes too early is set anew, and sends nothing", () => {
+    it("resume() that comes too early is set again, and sends nothing", () => {
       inbox.receive("a");
       inbox.deliveries();
       inbox.ask("resume", {});
@@ -230,7 +230,7 @@ describe("agent-inbox", () => {
     });
   });
 
-  describe("settle() of a host that takes what is next itself", () => {
+  describe("settle() of a host that takes the next delivery itself", () => {
     const settle = (status: number, takesNext = true) => {
       const { deliveries } = inbox.ask("current", {});
       const { id = "", attempt = 1 } = deliveries[0] ?? {};
@@ -252,7 +252,7 @@ describe("agent-inbox", () => {
       expect(told()).to.equal(1);
     });
 
-    it("says that there is none while the next try is not due, which mail tells of", () => {
+    it("returns no delivery while the next try is not due, and sends mail when it is", () => {
       inbox.receive("a");
       expect(told()).to.equal(1);
       expect(settle(500)).to.deep.equal({ hasNext: false });
@@ -262,7 +262,7 @@ describe("agent-inbox", () => {
       expect(inbox.ask("current", {}).deliveries[0]).to.include({ attempt: 2 });
     });
 
-    it("sends mail for what is next where the host gives way", () => {
+    it("sends mail for the next delivery when the host gives way", () => {
       for (const id of ["a", "b"]) inbox.receive(id);
       expect(told()).to.equal(1);
       expect(settle(200, false)).to.deep.equal({ hasNext: false });
@@ -270,7 +270,7 @@ describe("agent-inbox", () => {
       expect(inbox.ask("current", {}).deliveries).to.have.length(1);
     });
 
-    it("tells of a turn that began for somebody who has lost the agent since", () => {
+    it("reports a turn that began at a host that has lost the agent", () => {
       for (const id of ["a", "b"]) inbox.receive(id);
       const [first] = inbox.deliveries();
       const answer = { id: first?.id ?? "", attempt: 1, status: 200 };
@@ -282,7 +282,7 @@ describe("agent-inbox", () => {
       expect(told()).to.equal(1);
     });
 
-    it("is told of again by mail, where nobody knows whether it was heard", () => {
+    it("is reported again by mail if nobody knows whether the report arrived", () => {
       for (const id of ["a", "b"]) inbox.receive(id);
       const [first] = inbox.deliveries();
       const answer = { id: first?.id ?? "", attempt: 1, status: 200 };
@@ -379,7 +379,7 @@ describe("agent-inbox", () => {
     });
 
     for (const place of [0, 1, 2, 3]) {
-      it(`are cut by a failure at each place, here ${place}: those before it have ended, those behind it follow`, () => {
+      it(`are cut by a failure at each place, here ${place}: earlier ones have ended, later ones follow`, () => {
         receiveAll(5);
         inbox.settle(inbox.rounds()[0] ?? [], [200]);
         const [mail = []] = inbox.rounds();
@@ -426,7 +426,7 @@ describe("agent-inbox", () => {
       expect(inbox.rounds()).to.deep.equal([]);
     });
 
-    it("are not doubled by a replay that comes between them and their answer", () => {
+    it("are not doubled by a replay between them and their answer", () => {
       receiveAll(1);
       inbox.answer();
       for (const id of ["a", "b", "c"]) inbox.receive(id);
@@ -469,7 +469,7 @@ describe("agent-inbox", () => {
       expect(inbox.entry(1)).to.include({ replays: 0 });
     });
 
-    it("replay() takes those that failed alone, or of a time, and none that waits", () => {
+    it("replay() takes only failed events, or those of a time, and no waiting ones", () => {
       receiveAll(2);
       inbox.now += 1_000;
       const from = inbox.now;
@@ -489,7 +489,7 @@ describe("agent-inbox", () => {
       expect(inbox.entry(3)).to.include({ status: "delivered" });
     });
 
-    it("replay() of one comes before what waits, and after what is under way", () => {
+    it("replay() of one event comes before waiting ones, and after the current one", () => {
       receiveAll(1);
       inbox.receive("second");
       inbox.receive("third");
@@ -536,7 +536,7 @@ describe("agent-inbox", () => {
       expect([...inbox.rows.keys()].filter((row) => row.startsWith("request/"))).to.have.length(2);
     });
 
-    it("receive() tells the account what is kept when it has changed by much, and trim() when nothing is", () => {
+    it("receive() reports the stored bytes to the account after a large change, and trim() when nothing is left", () => {
       const keep = { days: 1, count: 2 };
       const told = () =>
         inbox.sent.filter(({ message }) => message === "stored").map(({ input }) => input);
@@ -561,7 +561,7 @@ describe("agent-inbox", () => {
       expect(told().at(-1)).to.deep.equal({ agent: INBOX_KEY, part: "inbox", bytes: 0 });
     });
 
-    it("receive() keeps what waits, however many may be kept", () => {
+    it("receive() keeps waiting events, whatever the limit of kept ones", () => {
       const keep = { days: 1, count: 1 };
       for (let i = 0; i < 5; i++) inbox.receive(`event ${i}`, { keep });
       inbox.now += 5 * DAY_MS;
@@ -572,7 +572,7 @@ describe("agent-inbox", () => {
       expect(inbox.ask("list", { limit: 10 }).deliveries).to.have.length(0);
     });
 
-    it("list(), get() and replay() refuse what is over, though trim() is late, and show what waits", () => {
+    it("list(), get() and replay() refuse expired events even if trim() is late, and show waiting ones", () => {
       const keep = { days: 1, count: 10 };
       inbox.receive("old", { keep });
       inbox.answer();

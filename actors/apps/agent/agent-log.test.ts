@@ -50,7 +50,7 @@ describe("AgentLog", function () {
     return [{ commit, to: { g: [{ to: [1], frame }] } }];
   };
 
-  it("removes what an image supersedes, actions too, whoever stored it, and nothing that is needed", async () => {
+  it("removes what an image supersedes, actions too, whoever stored it, and keeps everything that is needed", async () => {
     const { open, stored, isThere } = opened("superseded");
     const { log } = await open();
     await log.append(record(2, { actions: largeActions(2) }));

@@ -59,7 +59,7 @@ describe("the room of an account's agents", function () {
     return { agents, bytes };
   };
 
-  it("is counted by what they store: one that only answers is none", async () => {
+  it("counts agents that store something: one that only answers does not count", async () => {
     expect(await ask("silent", {})).to.equal(0);
     expect(await usage()).to.deep.equal({ agents: 0, bytes: 0 });
     expect(await ask("a", { put: 100_000 })).to.equal(10);
@@ -69,7 +69,7 @@ describe("the room of an account's agents", function () {
     expect(bytes % AGENT_ROOM_BYTES).to.equal(0);
   });
 
-  it("ends at so many agents: the next is refused as often as it tries, and none that is there", async () => {
+  it("ends at the limit of agents: the next is refused at every try, and existing ones are not", async () => {
     for (const name of ["b", "c"]) expect(await ask(name, { put: 10_000 })).to.equal(1);
     for (let tries = 0; tries < 2; tries++) {
       const { code, message } = await refusalOf(ask("d", { put: 10_000 }));
@@ -82,7 +82,7 @@ describe("the room of an account's agents", function () {
     expect((await usage()).agents).to.equal(3);
   });
 
-  it("is free again when one is destroyed, and taken when that one comes back", async () => {
+  it("is free again when an agent is destroyed, and taken when it comes back", async () => {
     await ask("c", { put: 200_000 });
     const before = await usage();
     await ask("c", { end: true });
@@ -96,7 +96,7 @@ describe("the room of an account's agents", function () {
     expect((await usage()).agents).to.equal(3);
   });
 
-  it("ends at so many bytes: what is past it is refused and leaves nothing, and less goes on", async () => {
+  it("ends at the limit of bytes: a larger write is refused without a trace, and smaller ones go on", async () => {
     const { bytes } = await usage();
     const room = Math.floor((LIMITS.bytes - bytes) / 10_000) * 10_000;
     const { code, message } = await refusalOf(ask("c", { put: room + 20_000 }));
@@ -112,7 +112,7 @@ describe("the room of an account's agents", function () {
     expect(await ask("a", {})).to.equal(10);
   });
 
-  it("is remembered in their logs, by whoever has them next", async () => {
+  it("is remembered in their logs by their next owner", async () => {
     const before = await usage();
     await host.stop();
     host = await world.host("second", { limits: { ...LIMITS, bytes: 10_000_000 } });

@@ -68,7 +68,7 @@ describe("agents on hosts", function () {
     expect((await stateOf("two")).count).to.equal(0);
   });
 
-  it("refuse what they have not, and say what failed", async () => {
+  it("refuse what they do not have, and say what failed", async () => {
     const codes = [];
     for (const wrong of [keyOf("hooks", "Nobody", "x"), keyOf("none", "Counter", "x"), "x"]) {
       codes.push((await refusalOf(world.client.call(agent, wrong, "request", request("")))).code);
@@ -180,7 +180,7 @@ export default {};`;
     expect((await stateOf("timer")).events).to.deep.equal([{ id: "rung", times: 1 }]);
   });
 
-  it("go over to another version, or other secrets, with what they have", async () => {
+  it("move to another version or other secrets with their data", async () => {
     await ask("mover", "event", { id: "a" });
     const [accountId = ""] = app.split(".");
     const sealed = world.secrets.seal("s3cret", { accountId, app: "hooks", name: "SECRET" });

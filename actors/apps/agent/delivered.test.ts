@@ -74,7 +74,7 @@ describe("what becomes of deliveries", function () {
     );
   }
 
-  it("what is answered is delivered", async () => {
+  it("an answered event is delivered", async () => {
     expect(await tried(keyOf("hooks", "Hooks", "a"))).to.include({
       status: "delivered",
       attempts: 1,
@@ -82,19 +82,19 @@ describe("what becomes of deliveries", function () {
     });
   });
 
-  it("an error is cut to what is kept of it", async () => {
+  it("an error is cut to its kept length", async () => {
     const { error } = await tried(keyOf("hooks", "Hooks", "b"), "long");
     expect(error).to.have.length(DELIVERY_ERROR_CHARS_MAX);
   });
 
-  it("one whose agent does not open says why at once", async () => {
+  it("an event whose agent does not open says why at once", async () => {
     const unknown = await tried(keyOf("hooks", "Nobody", "c"));
     expect(unknown.error).to.include('the app has no class "Nobody"');
     expect(unknown.status).to.equal("waiting");
     expect((await tried(keyOf("nowhere", "Hooks", "c"))).error).to.match(/^Cannot /);
   });
 
-  it("one that ends its process runs twice in a try, and no more", async () => {
+  it("an event that ends its process runs twice in a try, and no more", async () => {
     runs = 0;
     const next = Promise.withResolvers<ServerResponse>();
     answer = async (response) => {
@@ -121,7 +121,7 @@ describe("what becomes of deliveries", function () {
     expect(runs).to.equal(3);
   });
 
-  it("an inbox that nobody answers for is told by mail", async () => {
+  it("an inbox that does not answer is notified by mail", async () => {
     await using quiet = await startWorld();
     const key = keyOf("hooks", "Hooks", "e");
     await answerDeliveries(quiet.client, key, { id: "1", attempt: 1 }, [{ status: 200 }]);

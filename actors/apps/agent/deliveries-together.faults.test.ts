@@ -109,7 +109,7 @@ describe("deliveries that come together", function () {
     process.kill(running.pid, "SIGKILL");
   };
 
-  it("are run once each, in order, all for one mail", async () => {
+  it("run once each, in order, all for one mail", async () => {
     const mail = mailHeard();
     const entries = await delivered(fine);
     expect(mail.getReceived()).to.equal(1);
@@ -120,7 +120,7 @@ describe("deliveries that come together", function () {
     expect(new Set(together).size).to.equal(1);
   });
 
-  it("need no more mail where one comes too many", async () => {
+  it("need no more mail when one arrives too many", async () => {
     const mail = mailHeard();
     await delivered(fine, () => world.client.send(agent, key, "deliver", {}));
     expect(runs).to.deep.equal(ALL);
@@ -128,7 +128,7 @@ describe("deliveries that come together", function () {
     mail.unsubscribe();
   });
 
-  it("are taken for one mail until DELIVERIES_OF_MAIL_MS_MAX, and then for another", async () => {
+  it("are taken for one mail until DELIVERIES_OF_MAIL_MS_MAX, and then for another mail", async () => {
     const mail = mailHeard();
     const entries = await delivered((response, event) => {
       if (event === TOGETHER[0]) monotonicMs += DELIVERIES_OF_MAIL_MS_MAX;
@@ -140,7 +140,7 @@ describe("deliveries that come together", function () {
     mail.unsubscribe();
   });
 
-  it("are begun no more after DELIVERIES_TOGETHER_MS_MAX", async () => {
+  it("do not begin after DELIVERIES_TOGETHER_MS_MAX", async () => {
     const entries = await delivered((response, event) => {
       if (event === "2") monotonicMs += DELIVERIES_TOGETHER_MS_MAX;
       response.end();
@@ -158,7 +158,7 @@ describe("deliveries that come together", function () {
       ALL.flatMap((event) => Array.from({ length: event === bad ? times : 1 }, () => event));
     const attemptsWith = (times: number) => ALL.map((event) => (event === bad ? times : 1));
 
-    it(`wait where ${place} fails, and none but that runs again`, async () => {
+    it(`wait if ${place} fails, and only that one runs again`, async () => {
       const entries = await delivered((response, event) => {
         const isFirst = runs.filter((run) => run === event).length === 1;
         response.writeHead(event === bad && isFirst ? 500 : 200).end();
@@ -167,7 +167,7 @@ describe("deliveries that come together", function () {
       expect(attemptsOf(entries)).to.deep.equal(attemptsWith(2));
     });
 
-    it(`that ends its process once at ${place} is held against none, and no other runs again`, async () => {
+    it(`that ends its process once at ${place} counts as a failure of none, and no other runs again`, async () => {
       const entries = await delivered((response, event) => {
         const isFirst = runs.filter((run) => run === event).length === 1;
         if (event === bad && isFirst) void kill();
@@ -177,7 +177,7 @@ describe("deliveries that come together", function () {
       expect(attemptsOf(entries)).to.deep.equal(attemptsWith(1));
     });
 
-    it(`that ends its process each time at ${place} is held against that alone`, async () => {
+    it(`that ends its process each time at ${place} counts as a failure of that one alone`, async () => {
       const entries = await delivered((response, event) => {
         const isEarly = runs.filter((run) => run === event).length <= 2;
         if (event === bad && isEarly) void kill();

@@ -83,13 +83,13 @@ describe("Deliveries", () => {
     ]);
   });
 
-  it("take() leaves what is next to other mail where something waits for its turn", async () => {
+  it("take() leaves the next delivery to other mail if something waits for its turn", async () => {
     givesWay = true;
     await deliveries().take();
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
   });
 
-  it("take() rejects where the agent closes before what is next has begun: its mail comes again", async () => {
+  it("take() rejects if the agent closes before the next delivery has begun: its mail comes again", async () => {
     const taking = deliveries();
     whileAsked = () => {
       if (settled.length === 1) goesOn = false;
@@ -100,7 +100,7 @@ describe("Deliveries", () => {
     expect(taking.isUnderWay).to.equal(false);
   });
 
-  it("take() leaves what is next to whoever has the agent then, where it closes", async () => {
+  it("take() leaves the next delivery to the agent's next owner if the agent closes", async () => {
     const taking = deliveries();
     whileRun = () => taking.stop();
     await taking.take();
@@ -119,7 +119,7 @@ describe("Deliveries", () => {
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
   });
 
-  it("take() ends where it closes while its inbox does not answer", async () => {
+  it("take() ends if the agent closes while its inbox does not answer", async () => {
     const taking = deliveries();
     answers = false;
     const taken = refusalOf(taking.take());
@@ -128,7 +128,7 @@ describe("Deliveries", () => {
     expect(taking.isUnderWay).to.equal(false);
   });
 
-  it("take() begins nothing where nothing is left", async () => {
+  it("take() begins nothing if nothing is left", async () => {
     rounds = [];
     await deliveries().take();
     expect(settled).to.deep.equal([]);

@@ -27,20 +27,20 @@ describe("DeliveryPace", () => {
     await gathered;
   });
 
-  it("gather() waits for DELIVERIES_GATHER_MS while it has none", async () => {
+  it("gather() waits for DELIVERIES_GATHER_MS while it has no delivery", async () => {
     const gathered = pace.gather(DELIVERIES_TOGETHER_MAX - 1, never);
     expect(clock.isAwaited(DELIVERIES_GATHER_MS)).to.equal(true);
     clock.skip(DELIVERIES_GATHER_MS);
     await gathered;
   });
 
-  it("gather() waits for nothing where as many wait as go together", async () => {
+  it("gather() does not wait if as many are ready as go together", async () => {
     const gathered = pace.gather(DELIVERIES_TOGETHER_MAX, never);
     expect(clock.isAwaited(DELIVERIES_GATHER_MS)).to.equal(false);
     await gathered;
   });
 
-  it("gather() ends at once where the inbox is to hear without delay", async () => {
+  it("gather() ends at once if the inbox is to be notified without delay", async () => {
     const hurried = new AbortController();
     const gathered = pace.gather(0, hurried.signal);
     expect(clock.isAwaited(DELIVERIES_GATHER_MS)).to.equal(true);
@@ -59,7 +59,7 @@ describe("DeliveryPace", () => {
     await pace.gather(0, never);
   });
 
-  it("measures this thread where nothing else does", async () => {
+  it("measures this thread if nothing else does", async () => {
     const own = new DeliveryPace(clock);
     const until = performance.now() + 50;
     while (performance.now() < until);

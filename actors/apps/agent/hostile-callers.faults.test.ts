@@ -39,7 +39,7 @@ describe("hosts of agents, asked by anybody", function () {
     expect(host.agents.processes.apps).to.equal(1);
   });
 
-  it("say of an agent's name that it is too long, before anything is opened", async () => {
+  it("refuse a too long agent name before anything is opened", async () => {
     const open = (name: string) =>
       world.client.call(agent, keyOf("hooks", "Counter", name), "request", request);
     await open("n".repeat(AGENT_NAME_CHARS_MAX));

@@ -64,7 +64,7 @@ describe("an agent's turn that reaches a bound", function () {
     ["/time", /code held it for 10000 ms|it has not answered for 30000 ms/],
     ["/memory", /its objects take more than 256 MB of memory|it takes more than 768 MB/],
   ] as const) {
-    it(`is not run again where it alone was under way, and its caller hears which: ${path}`, async () => {
+    it(`is not run again if no other turn was under way, and its caller learns which bound: ${path}`, async () => {
       const { code, message, details } = await refusalOf(ask("a", path));
       expect(code).to.equal("app_failed");
       expect(message).to.match(bound);
@@ -74,7 +74,7 @@ describe("an agent's turn that reaches a bound", function () {
     });
   }
 
-  it("is tried once more where another may have reached it", async () => {
+  it("is tried once more if another turn may have reached the bound", async () => {
     const waiting = ask("waits", "/waits").catch(() => {});
     await until("one waits", () => runs.includes("/waits"));
     const { message } = await refusalOf(ask("b", "/memory"));

@@ -98,7 +98,7 @@ describe("SocketSender", function () {
     expect(actions.every((action) => "frame" in action)).to.equal(true);
   });
 
-  it("says when what waits has arrived", async () => {
+  it("reports when waiting actions have arrived", async () => {
     const { sender, gateway, batches, send, state } = opened();
     await sender.arrived(gateway);
     state.answersMax = 0;
@@ -149,7 +149,7 @@ describe("SocketSender", function () {
     expect(gone).to.deep.equal(["all"]);
   });
 
-  it("sends what no record proves only while the agent is surely here", async () => {
+  it("sends actions without a record only while the agent is surely here", async () => {
     const { batches, send, state } = opened({ isOurs: false });
     send([frame("x")]);
     await until("that is said", () => state.isLost);

@@ -53,7 +53,7 @@ describe("app-entry", function () {
     return world.client.call(appEntry, app, "request", request, { deadlineMs: 50_000 });
   };
 
-  it("a request is finished where it was begun, although its host hands over", async () => {
+  it("a request ends at the host that began it, although the host hands over", async () => {
     hosts.push(await world.host("second"));
     const told = call("POST");
     await until("it is under way", () => asked.length === 1);
@@ -66,7 +66,7 @@ describe("app-entry", function () {
     expect(asked).to.have.length(1);
   });
 
-  it("what may have had its effect is not run again when its process ends under it", async () => {
+  it("a request that may have had an effect is not run again when its process ends", async () => {
     for (const [method, runs] of [
       ["POST", 1],
       ["GET", 2],

@@ -41,7 +41,7 @@ class Usage {
 }
 
 describe("app-usage", () => {
-  it("hold() takes as many agents as the limit, and refuses one more but none that is there", () => {
+  it("hold() takes as many agents as the limit, and refuses one more, but no existing one", () => {
     const usage = new Usage();
     for (const name of ["a", "b", "c"]) usage.hold(name, 10);
     const { code, message } = refusal(() => usage.hold("d", 10));
@@ -72,7 +72,7 @@ describe("app-usage", () => {
     expect(usage.hold("b", 5_000, { agents: 1, bytes: 0 }, 6_000)).to.deep.equal({ bytes: 6_000 });
   });
 
-  it("hold() gives what is wanted where there is room for it, and else what there is", () => {
+  it("hold() gives the wanted room if there is enough, and else the rest", () => {
     const usage = new Usage();
     expect(usage.hold("a", 100, undefined, 300)).to.deep.equal({ bytes: 300 });
     expect(usage.hold("b", 100, undefined, 900)).to.deep.equal({ bytes: 700 });
@@ -96,7 +96,7 @@ describe("app-usage", () => {
     expect(usage.rows.size).to.equal(0);
   });
 
-  it("stored() leaves out agents past what a row holds, and counts those it knows", () => {
+  it("stored() omits agents that no longer fit a row, and counts those it knows", () => {
     const usage = new Usage();
     usage.run("stored", { agent: agent("known"), part: "inbox", bytes: 10 });
     const [row = "", known] = [...usage.rows][0] ?? [];
@@ -140,7 +140,7 @@ describe("app-usage", () => {
     expect([...usage.rows.keys()].every((name) => name.startsWith("hooks-2/"))).to.equal(true);
   });
 
-  it("isToBeTold() is true of what changed by more than a quarter, and never of a little", () => {
+  it("isToBeTold() is true after a change of more than a quarter, and never for small amounts", () => {
     expect(isToBeTold(AGENT_ROOM_BYTES, 0)).to.equal(false);
     expect(isToBeTold(AGENT_ROOM_BYTES + 1, 0)).to.equal(true);
     expect(isToBeTold(1_250_000, 1_000_000)).to.equal(false);

@@ -87,7 +87,7 @@ interface Received {
 const inputOf = ([first]: readonly { input: unknown }[]) => first?.input as Received;
 
 describe("events of an app", () => {
-  it("activate(), rollBack() and delete() say what it follows, and nothing where it never did", () => {
+  it("activate(), rollBack() and delete() report the event rules of the app, and nothing for an app that never had any", () => {
     const app = new App();
     const subscriber = { kind: "app", key: KEY };
     const of = (filter: object | null) => [{ id: "app.hooks", subscriber, filter }];
@@ -135,7 +135,7 @@ describe("events of an app", () => {
     expect(new App().told(push(1))).to.deep.equal([]);
   });
 
-  it("repoHappened() tells the newest commits of a large push", () => {
+  it("repoHappened() passes on the newest commits of a large push", () => {
     const app = new App();
     app.deploy([PUSHES]);
     const { request, bodyBytes } = inputOf(app.told(push(20)));

@@ -33,7 +33,7 @@ describe("app", () => {
     expect(app.state.revision).to.equal(1);
   });
 
-  it("reject() keeps the reason and what serves; a broken version never serves", () => {
+  it("reject() keeps the reason and the serving version; a broken version never serves", () => {
     const app = new App();
     app.deploy();
     app.stage();
@@ -107,7 +107,7 @@ describe("app", () => {
     expect(refused.code).to.equal("conflict");
   });
 
-  it("delete() keeps the name until all is gone, asking again where nothing is heard", () => {
+  it("delete() keeps the name until everything is gone, and asks again without an answer", () => {
     const app = new App();
     app.deploy();
     app.now = 1_000;

@@ -71,7 +71,7 @@ describe("endpoint-breaker", () => {
     expect(forMs).to.equal(BREAKER_OPEN_MS_MAX);
   });
 
-  it("admit() gives another the probe's place when nobody told its outcome", () => {
+  it("admit() gives the probe's place to another try if its result is not reported", () => {
     open();
     now += BREAKER_OPEN_MS;
     admit();
@@ -80,7 +80,7 @@ describe("endpoint-breaker", () => {
     expect(admit().isOpen).to.equal(true);
   });
 
-  it("report() of what left before it opened changes nothing of when it is tried", () => {
+  it("report() of a try before the opening does not change the time of the next try", () => {
     const early = admit().probe;
     open();
     report(early, false);

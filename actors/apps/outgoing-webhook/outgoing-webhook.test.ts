@@ -177,7 +177,7 @@ describe("outgoing-webhook", () => {
     );
   });
 
-  it("deferred() counts as no try, and ends what its endpoint kept from arriving for days", () => {
+  it("deferred() counts as no try, and ends a webhook that its endpoint has refused for days", () => {
     queue.send("one");
     for (;;) {
       const post = queue.untilNextPost();
@@ -193,7 +193,7 @@ describe("outgoing-webhook", () => {
     expect(queue.now - queue.entry(1).createdAt).to.equal(OUTGOING_AGE_MS_MAX);
   });
 
-  it("resume() counts a try that nobody speaks of as failed", () => {
+  it("resume() counts a try without a report as failed", () => {
     queue.send("one");
     const [post] = queue.posts();
     queue.remind("resume");
@@ -204,7 +204,7 @@ describe("outgoing-webhook", () => {
     expect(queue.untilNextPost()).to.include({ attempt: 2 });
   });
 
-  it("resend() sends what has ended once more under its id, and nothing that waits", () => {
+  it("resend() sends an ended webhook again under its id, and no waiting one", () => {
     const { id } = queue.send("one");
     const first = queue.untilNextPost();
     expect(refusal(() => queue.ask("resend", { number: 1 })).code).to.equal("conflict");
@@ -231,7 +231,7 @@ describe("outgoing-webhook", () => {
     });
   });
 
-  it("send() tells the account what is kept when it has changed by much, and trim() when nothing is", () => {
+  it("send() reports the stored bytes to the account after a large change, and trim() when nothing is left", () => {
     queue.send("small");
     queue.send("large", { blob: "app.a.b.webhook.1" }, { payloadBytes: 500_000 });
     queue.send("little", { blob: "app.a.b.webhook.2" }, { payloadBytes: 100_000 });
@@ -245,7 +245,7 @@ describe("outgoing-webhook", () => {
     expect(told().at(-1)).to.deep.equal({ ...to, input: { ...stored, bytes: 0 } });
   });
 
-  it("list(), get() and resend() refuse what is over, though trim() is late, and show what waits", () => {
+  it("list(), get() and resend() refuse expired webhooks even if trim() is late, and show waiting ones", () => {
     queue.send("old");
     queue.tried(queue.untilNextPost(), 200);
     queue.send("waits");
@@ -260,7 +260,7 @@ describe("outgoing-webhook", () => {
     expect(queue.ask("get", { number: 2 }).webhook.number).to.equal(2);
   });
 
-  it("trim() keeps OUTGOING_KEPT_MAX for OUTGOING_KEPT_MS, none that waits, and then forgets", () => {
+  it("trim() keeps OUTGOING_KEPT_MAX ended webhooks for OUTGOING_KEPT_MS and every waiting one, and then forgets", () => {
     const blob = { blob: "app.a.b.webhook.1" };
     for (let i = 0; i <= OUTGOING_KEPT_MAX; i++) {
       queue.send(`${i}`, i === 0 ? blob : { text: "{}" });

@@ -128,7 +128,7 @@ describe("an app that takes webhooks by its own code", function () {
     );
   });
 
-  it("answers 401, 400, 404 and 405 where guides do", async () => {
+  it("answers 401, 400, 404 and 405 as the guides say", async () => {
     expect((await post({ repository }, { "X-Hub-Signature-256": "sha256=00" })).status).to.equal(
       401,
     );
@@ -137,7 +137,7 @@ describe("an app that takes webhooks by its own code", function () {
     expect((await host.entry("/agents/repo-agent/octo-hello")).status).to.equal(405);
   });
 
-  it("is told of a request whose body it has read itself: its agent would see none", async () => {
+  it("refuses to pass on a request whose body it has read itself", async () => {
     const response = await host.entry("/read", { method: "POST", body: "event" });
     expect(response.status).to.equal(500);
     expect(await response.text())

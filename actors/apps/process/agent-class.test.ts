@@ -163,7 +163,7 @@ describe("an app's process: the class Agent", function () {
       return text.startsWith("{") ? JSON.parse(text).type : text;
     });
 
-  it("answers 404, has no state and takes sockets where its class says nothing", async () => {
+  it("answers 404, has no state and accepts sockets if its class says nothing else", async () => {
     key = `Plain/${count}`;
     const answer = await host.request(key, "/");
     expect([answer.status, await answer.text()]).to.deep.equal([404, "Not implemented"]);
@@ -173,7 +173,7 @@ describe("an app's process: the class Agent", function () {
     expect(state.error).to.equal("Method setState is not callable");
   });
 
-  it("tells onStateUpdate, the older name of onStateChanged", async () => {
+  it("calls onStateUpdate, the older name of onStateChanged", async () => {
     key = `Older/${count}`;
     await host.connect(key, socket);
     await host.invoke(key, "setState", { a: 1 });
@@ -187,7 +187,7 @@ describe("an app's process: the class Agent", function () {
     ]);
   });
 
-  it("keeps its state where validateStateChange refuses what its own code sets", async () => {
+  it("keeps its state if validateStateChange refuses a change by its own code", async () => {
     expect(await failure(host.invoke(key, "set", -1))).to.equal("negative, by server");
     expect(await host.invoke(key, "everything")).to.deep.equal([{ n: 0 }, undefined]);
   });
@@ -245,7 +245,7 @@ describe("an app's process: the class Agent", function () {
     expect(taken.success).to.equal(true);
   });
 
-  it("tells connections with protocol messages from those without, and of which agent they are", async () => {
+  it("distinguishes connections with and without protocol messages, and tells them their agent", async () => {
     await host.connect(key, socket);
     expect(types().at(-1)).to.equal(String(count));
     await host.connect(key, { ...socket, number: 2, id: "bare" }, "/?bare");
@@ -253,7 +253,7 @@ describe("an app's process: the class Agent", function () {
     expect(protocols.result).to.deep.equal([true, false]);
   });
 
-  it("lets clients call what is marked without a decorator, or by the older name", async () => {
+  it("lets clients call methods that are marked without a decorator or by the older name", async () => {
     await host.connect(key, socket);
     const results = [await call("marked"), await call("older")];
     expect(results.map(([answer]) => answer.result)).to.deep.equal(["marked", "older"]);
@@ -277,7 +277,7 @@ describe("an app's process: the class Agent", function () {
     });
   });
 
-  it("does not double what is planned again, and finds it by its id", async () => {
+  it("does not double a schedule that is planned again, and finds it by its id", async () => {
     const plans = await host.invoke(key, "plans");
     expect(plans).to.deep.equal([[1, 1, 2, 2], 1, "scheduled", undefined, 6]);
     host.close(key);
@@ -292,20 +292,20 @@ describe("an app's process: the class Agent", function () {
     expect(await host.invoke(key, "cancelSchedule", id)).to.equal(true);
   });
 
-  it("finds what is queued by its id or its payload, and takes it out", async () => {
+  it("finds and removes queued items by id or payload", async () => {
     expect(await host.invoke(key, "queues")).to.deep.equal([
       ["a", undefined, 5, 3],
       [true, false, 1, 3, 0],
     ]);
   });
 
-  it("keepAliveWhile() gives what its work gives, and keeps the agent no longer", async () => {
+  it("keepAliveWhile() returns the result of its work, and keeps the agent no longer", async () => {
     expect(await host.invoke(key, "keeps")).to.equal("kept");
     expect(await failure(host.invoke(key, "keepsNot"))).to.equal("not kept");
     await until("it need not stay", () => host.idle.get(key));
   });
 
-  it("retry() tries as often as it is told, and no more where shouldRetry says so", async () => {
+  it("retry() tries as often as it is set, and stops when shouldRetry says so", async () => {
     expect(await host.invoke(key, "tries", 5, { maxAttempts: 5 })).to.equal(5);
     expect(await failure(host.invoke(key, "tries", 5, { maxAttempts: 4 }))).to.equal("try 4");
     expect(await failure(host.invoke(key, "stopsEarly"))).to.equal("try 2");
@@ -349,7 +349,7 @@ describe("an app's process: the class Agent", function () {
     ]);
   });
 
-  it("is found by ids and by names", async () => {
+  it("is found by id and by name", async () => {
     expect(await host.invoke(key, "ids")).to.deep.equal([
       "one",
       "one",
@@ -361,7 +361,7 @@ describe("an app's process: the class Agent", function () {
     ]);
   });
 
-  it("is routed to below another prefix, with headers for other origins as they are said", async () => {
+  it("is reached below another prefix, with the given headers for other origins", async () => {
     const routed = await host.entry("/api/v1/agents/x?prefix=api/v1");
     expect(routed.status).to.equal(200);
     expect(routed.headers.get("access-control-allow-origin")).to.equal("https://only.example");

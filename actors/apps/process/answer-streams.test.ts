@@ -97,7 +97,7 @@ describe("answers that a process is still making", function () {
     return error.error;
   };
 
-  it("nothing of a part is seen before what was written with it is stored", async () => {
+  it("no part is seen before the writes that go with it are stored", async () => {
     const stream = await begin("/held");
     const held = Promise.withResolvers<void>();
     beforeCommit = async (commit) => {
@@ -119,7 +119,7 @@ describe("answers that a process is still making", function () {
     expect(await host.invoke(KEY, "all")).to.deep.equal(["a part"]);
   });
 
-  it("a turn that wrote is not run again for who asks again, and whose answer is gone", async () => {
+  it("a turn that wrote is not repeated for a repeated call whose answer is gone", async () => {
     const stream = await begin("/write", "1");
     expect(await host.pull(stream)).to.have.property("bytes");
     expect(await refusalOf(begin("/write", "1"))).to.include({ refusal: "may_have_run" });
@@ -135,7 +135,7 @@ describe("answers that a process is still making", function () {
       .that.deep.equals(new Uint8Array([1]));
   });
 
-  it("what gives no bytes breaks off, and says why in the log", async () => {
+  it("an answer that yields no bytes breaks off, and the log says why", async () => {
     const stream = await begin("/text");
     expect(await host.pull(stream)).to.deep.equal({ failed: "the app's code failed" });
     await until("it is in the log", () =>
@@ -151,7 +151,7 @@ describe("answers that a process is still making", function () {
     await until("it is idle", () => host.idle.get(KEY) === true);
   });
 
-  it("what was made before the code failed comes before that it did", async () => {
+  it("parts that were made before the code failed arrive before the failure", async () => {
     const stream = await begin("/fails");
     expect(await host.pull(stream)).to.deep.equal({ bytes: new Uint8Array([1]) });
     expect(await host.pull(stream)).to.deep.equal({ failed: "the app's code failed" });
@@ -169,7 +169,7 @@ describe("answers that a process is still making", function () {
     await until("it is idle", () => host.idle.get(KEY) === true);
   });
 
-  it("APP_STREAMS_MAX are made at a time, one more is refused, and what comes too late takes no place", async () => {
+  it("APP_STREAMS_MAX answers are made at a time, one more is refused, and a late one takes no place", async () => {
     const late = await wireRequest("/late");
     const turns = Array.from({ length: APP_STREAMS_MAX }, () => host.entryTurn(late, false));
     for (const turn of turns) {

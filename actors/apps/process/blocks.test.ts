@@ -50,7 +50,7 @@ describe("an app's process: blockConcurrencyWhile", function () {
   });
   after(() => host.stop());
 
-  it("one that failed in the constructor is done again by a new instance", async () => {
+  it("work that failed in the constructor is repeated by a new instance", async () => {
     const told = await host.invoke("Blocked/fails", "said").then(String, ({ message }) => message);
     expect(told).to.equal("not yet");
     expect(await host.invoke("Blocked/fails", "said")).to.deep.equal([
@@ -60,7 +60,7 @@ describe("an app's process: blockConcurrencyWhile", function () {
     ]);
   });
 
-  it("of several that overlap the last lets turns in, also where one fails", async () => {
+  it("the last of several overlapping sections admits turns again, also if one fails", async () => {
     const key = "Blocked/overlap";
     await host.invoke(key, "said");
     const overlapping = host.invoke(key, "overlap");

@@ -63,13 +63,13 @@ describe("closed built-in modules", function () {
   });
   after(() => host?.stop());
 
-  it("load with what libraries read, take apart, extend and change while they load", async () => {
+  it("load with everything that libraries read, destructure, extend and change while they load", async () => {
     expect(await host.invoke("User/u", "loaded")).to.deep.equal([
       ...[0, true, "Not Found", "function", "written", true, "Agent", true],
     ]);
   });
 
-  it("answer what libraries ask while they load, without a look at the machine", async () => {
+  it("answer the calls of libraries while they load, without a look at the machine", async () => {
     expect(await host.invoke("User/u", "harmless")).to.deep.equal([
       ...[true, "localhost", [], "\n", false, true, false, [1, 2], 3, []],
     ]);
@@ -86,7 +86,7 @@ describe("closed built-in modules", function () {
     required: "readFileSync of node:fs:",
     spawn: "spawn of node:child_process, which @some/library imports:",
   })) {
-    it(`refuse to be used (${name}), and say what, of which module and who imports it`, async () => {
+    it(`refuse to be used (${name}), and name the function, its module and the importing package`, async () => {
       const [code, message] = (await host.invoke("User/u", "use", name)) as string[];
       expect(code).to.equal("ERR_ACCESS_DENIED");
       expect(message).to.match(/: apps may use the modules assert, .*, zlib$/);

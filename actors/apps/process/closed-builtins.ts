@@ -1,9 +1,7 @@
 /**
- * What code of apps finds in the place of a built-in module that is closed to it. Libraries import such modules for
- * work that an app never asks of them, so importing one is no error, and using it is.
- *
- * The shapes come from a file, and real modules are never loaded here: their loading could hand their objects to
- * built-ins that an app has replaced.
+ * Stubs in place of built-in modules that are closed to apps. Libraries import such modules for work that an app
+ * never asks of them, so an import is no error, but a use is. The shapes come from a file. Real modules are never
+ * loaded here, because loading them could hand their objects to built-ins that an app has replaced.
  */
 import { readFileSync } from "node:fs";
 import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-builtins.ts";

@@ -35,7 +35,7 @@ describe("an app's process that is killed at any moment", function () {
   this.timeout(120_000);
   const seed = Number(process.env.SEED ?? SeededRandom.newSeed());
 
-  it(`each call has its effect once, and what was answered is there (seed ${seed})`, async () => {
+  it(`each call has its effect once, and every answered effect is stored (seed ${seed})`, async () => {
     const seeded = new SeededRandom(seed);
     const random = () => seeded.next();
     const options = {

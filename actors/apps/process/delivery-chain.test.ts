@@ -58,7 +58,7 @@ describe("deliveries in an agent's process", function () {
 
   const letters = ["/a", "/b", "/c", "/d", "/e"];
 
-  it("that come together are run in order, and are one record", async () => {
+  it("that arrive together run in order, and are one record", async () => {
     const { outcomes, records, all } = await delivered(letters);
     expect(outcomes).to.deep.equal(letters.map(() => 200));
     expect(all).to.deep.equal(letters);
@@ -66,7 +66,7 @@ describe("deliveries in an agent's process", function () {
   });
 
   for (const bad of ["/fail", "/throw"]) {
-    it(`are not begun behind one that answers ${bad}`, async () => {
+    it(`do not begin after one that answers ${bad}`, async () => {
       const { outcomes, records, all } = await delivered(["/a", bad, "/c", "/d"]);
       const [first, second, ...others] = outcomes;
       expect([first, second]).to.deep.equal([200, bad === "/fail" ? 503 : "refused"]);
@@ -80,14 +80,14 @@ describe("deliveries in an agent's process", function () {
     ["goes outside", "/outside", ["/outside", "back"]],
     ["writes DELIVERIES_UNRECORDED_BYTES_MAX", "/large", ["/large"]],
   ] as const) {
-    it(`are not begun behind one that ${what} before its record is stored`, async () => {
+    it(`do not begin after one that ${what} before its record is stored`, async () => {
       const { outcomes, all } = await delivered(["/a", path, "/c", "/d"]);
       expect(outcomes).to.deep.equal([200, 200, "nothing", "nothing"]);
       expect(all).to.deep.equal(["/a", ...written]);
     });
   }
 
-  it("are not begun behind one whose state somebody watches, before its record is stored", async () => {
+  it("do not begin after one whose state is watched, before its record is stored", async () => {
     const key = `Ledger/a${fresh++}`;
     await host.connect(key, { id: "one", number: 1, gateway: "g" });
     const { outcomes, records } = await delivered(["/a", "/b"], key);
@@ -95,7 +95,7 @@ describe("deliveries in an agent's process", function () {
     expect(records).to.equal(1);
   });
 
-  it("are not begun behind one that took longer than they may together", async () => {
+  it("do not begin after one that took longer than all may together", async () => {
     const slow = await MemoryHost.start({ ...options, limits: { togetherMs: 0 } });
     try {
       const results = await slow.deliver("Ledger/a", [
@@ -111,7 +111,7 @@ describe("deliveries in an agent's process", function () {
     }
   });
 
-  it("whose process ends before their record is stored run again, and none twice in effect", async () => {
+  it("run again if their process ends before their record is stored, and none has two effects", async () => {
     const key = "Ledger/crashed";
     let isDown = false;
     const first = await MemoryHost.start({

@@ -65,7 +65,7 @@ export class Full extends Agent {
 }
 `;
 
-describe("an app's process: bounds of what is due", function () {
+describe("an app's process: bounds of due work", function () {
   this.timeout(120_000);
   let host: MemoryHost;
   before(async () => {
@@ -88,7 +88,7 @@ describe("an app's process: bounds of what is due", function () {
     });
   }
 
-  it("what one turn plans does not pile up in its process", async () => {
+  it("plans of one turn do not pile up in its process", async () => {
     const own = await MemoryHost.start({
       code: CODE,
       agents: [{ binding: "Full", className: "Full" }],
@@ -102,7 +102,7 @@ describe("an app's process: bounds of what is due", function () {
     }
   });
 
-  it("what is queued is run where nothing more fits", async () => {
+  it("queued items run even if nothing more fits", async () => {
     await host.invoke("Full/runs", "fill", "queue");
     const queued = ((await host.invoke("Full/runs", "items")) as unknown[]).length;
     await until("all have run", async () => {

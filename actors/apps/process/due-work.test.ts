@@ -108,7 +108,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(await host.invoke(key, "plans", { timeRange: { end: new Date() } })).to.have.length(0);
     });
 
-    it("a delay is made anew each time, but where that is not wanted", async () => {
+    it("a delay starts again each time, unless that is switched off", async () => {
       const key = fresh();
       for (let time = 0; time < 2; time += 1) {
         await host.invoke(key, "plan", 100, "tick", 1);
@@ -117,7 +117,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(await host.invoke(key, "plans")).to.have.length(3);
     });
 
-    it("one that keeps failing is tried as often as it says, then kept as failed", async () => {
+    it("a schedule that keeps failing is tried as often as it says, then kept as failed", async () => {
       const key = fresh();
       const retry = { maxAttempts: 2, baseDelayMs: 1, maxDelayMs: 2 };
       await host.invoke(key, "plan", 0, "fails", "x", { retry });
@@ -134,7 +134,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(await host.invoke(key, "plans")).to.deep.equal([]);
     });
 
-    it("the alarm is set before the record that needs it, and not again where it rings in time", async () => {
+    it("the alarm is set before the record that needs it, and not again if it rings in time", async () => {
       const key = fresh();
       const soon = Date.now() + 600_000;
       await host.invoke(key, "plan", new Date(soon + 3_600_000), "tick", 1);
@@ -150,7 +150,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(host.logs.get(key)?.wakeAt).to.equal(null);
     });
 
-    it("what is near is looked after by an alarm a little later", async () => {
+    it("an alarm a little later covers near work", async () => {
       const key = fresh();
       const before = Date.now();
       await host.invoke(key, "plan", 5, "tick", 1);
@@ -168,7 +168,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(log?.wakeAt).to.be.at.least(at);
     });
 
-    it("an alarm that rings for nothing, too, or too early: what is due is set again", async () => {
+    it("an alarm without work, or too early, sets the next due time again", async () => {
       const key = fresh();
       const at = Date.now() + 600_000;
       await host.invoke(key, "plan", new Date(at), "tick", 1);
@@ -178,7 +178,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(host.logs.get(key)?.wakeAt).to.equal(at);
     });
 
-    it("an alarm that should have rung long ago counts as none", async () => {
+    it("an alarm that should have rung long ago does not count", async () => {
       let key = "";
       // A little later than what has an alarm of its own, where the process is as quick to hear of it.
       const first = await until("the alarm is set for when it is due", async () => {
@@ -278,13 +278,13 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect((await done(key))[1]).to.deep.equal(["slowly", "c"]);
     });
 
-    it("what a turn that throws has queued is run all the same", async () => {
+    it("items that a throwing turn has queued run all the same", async () => {
       const key = fresh();
       expect(await error(host.invoke(key, "putAndThrow", { ms: 1, name: "a" }))).to.equal("after");
       await until("it ran", async () => (await done(key)).length === 1);
     });
 
-    it("survives a crash, with what is left of it", async () => {
+    it("survives a crash, with the rest of its work", async () => {
       const answer = { type: "answer" as const, answer: { status: 200, headers: [] } };
       let answered = 0;
       // The second is in the middle when the process ends.
@@ -364,7 +364,7 @@ describe("an app's process: schedules, queue and submissions", function () {
       await until("it need not stay", () => host.idle.get(key));
     });
 
-    it("that fail say so, after as many tries as they may have", async () => {
+    it("report their failure after all of their tries", async () => {
       const key = fresh();
       const retry = { maxAttempts: 2, baseDelayMs: 1, maxDelayMs: 2 };
       const { submissionId } = (await host.invoke(key, "submit", "fails", 1, { retry })) as {
@@ -436,7 +436,7 @@ describe("an app's process: schedules, queue and submissions", function () {
     }
   });
 
-  it("keepAlive() keeps the agent, until it is released", async () => {
+  it("keepAlive() keeps the agent until it is released", async () => {
     const key = fresh();
     await host.invoke(key, "alive");
     expect(host.idle.get(key)).to.not.equal(true);

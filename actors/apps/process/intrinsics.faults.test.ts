@@ -94,7 +94,7 @@ describe("an app's process: built-in functions that code of the app replaces", f
   });
   after(() => host.stop());
 
-  it("are given nothing of the platform's, and what is replaced stays as it was", async () => {
+  it("receive no object of the platform, and replaced built-ins change nothing", async () => {
     expect((await host.entry("/")).status).to.equal(200);
     const answer = await host.request("Spy/a", "/");
     expect(await answer.json()).to.deep.equal({ leaked: 0, env: "well" });

@@ -276,7 +276,7 @@ describe("isolation of an app's process", function () {
     });
   }
 
-  it("open modules and what libraries look at are there", async () => {
+  it("open modules and the globals that libraries look at exist", async () => {
     const head = `
       import { createHmac } from "node:crypto";
       import { Buffer as B } from "buffer";

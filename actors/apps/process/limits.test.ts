@@ -90,7 +90,7 @@ describe("an app's process: limits", function () {
     expect(await connect(1, CONNECTION_TAG_CHARS_MAX + 1)).to.match(/of 1 to 256 characters/);
   });
 
-  it("keys of the storage, intervals and delays end where the limits say", async () => {
+  it("keys of the storage, intervals and delays end at their limits", async () => {
     for (const [method, most] of [
       ["key", AGENT_STORAGE_KEY_CHARS_MAX],
       ["every", AGENT_INTERVAL_S_MAX],

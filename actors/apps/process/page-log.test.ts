@@ -163,7 +163,7 @@ describe("PageLog", () => {
     log.close();
   });
 
-  it("a log goes on from what was restored, over many commits and a write-ahead file that is folded in between", () => {
+  it("a log continues from its restored state over many commits, also when the write-ahead file is folded in between", () => {
     let image: Uint8Array | undefined;
     let records: Uint8Array[] = [];
     for (let life = 0; life < 4; life += 1) {
@@ -189,7 +189,7 @@ describe("PageLog", () => {
     }
   });
 
-  it("settle() leaves what every owner writes anew for the next record", () => {
+  it("settle() leaves writes that every owner repeats to the next record", () => {
     const { log } = open();
     log.database.exec("CREATE TABLE t (v)");
     log.settle();
@@ -202,7 +202,7 @@ describe("PageLog", () => {
     log.close();
   });
 
-  it("a record is compressed where more than 2 KB stand between its zeros, and read either way", () => {
+  it("a record with more than 2 KB between its zeros is compressed, and both forms are readable", () => {
     const { log } = open();
     log.database.exec("CREATE TABLE t (v)");
     const records = [log.take() as Uint8Array];

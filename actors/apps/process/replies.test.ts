@@ -56,7 +56,7 @@ describe("the replies of an agent", function () {
     }
   });
 
-  it("keeps so many replies and no more", async () => {
+  it("keeps replies up to the limit, and no more", async () => {
     const own = await MemoryHost.start({
       code: CODE,
       agents: AGENTS,
@@ -83,7 +83,7 @@ describe("the replies of an agent", function () {
     }
   });
 
-  it("lets nothing go that may be asked for again where what is settled makes the room", async () => {
+  it("removes settled replies first, and none that may be asked for again", async () => {
     const own = await MemoryHost.start({ code: CODE, agents: AGENTS });
     const args = new Uint8Array(serialize({ args: ["x"] }));
     const input = { type: "invoke", method: "add", args } as const;

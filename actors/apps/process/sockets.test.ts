@@ -126,7 +126,7 @@ describe("an app's process: sockets", function () {
     expect(got(1)).to.have.length(4);
   });
 
-  it("one without protocol messages gets only what code sends", async () => {
+  it("a connection without protocol messages gets only what code sends", async () => {
     await host.connect(room, socket(1), "/?bare");
     await host.invoke(room, "set", { count: 2 });
     expect(got(1)).to.deep.equal(["welcome c1"]);
@@ -176,7 +176,7 @@ describe("an app's process: sockets", function () {
     ]);
   });
 
-  it("calls are answered by their ids: results, errors, what may not be called", async () => {
+  it("calls are answered by their ids: results, errors, refused methods", async () => {
     await host.connect(room, socket(1));
     host.actions.length = 0;
     const call = (id: string, method: string, ...args: unknown[]) => ({

@@ -55,7 +55,7 @@ describe("an app's process: stacks and names of errors", function () {
     expect(await buy("text")).to.include({ name: "Error", message: "a text", isType: false });
   });
 
-  it("the error of a call has the lines of the app's own files, where it was thrown and where called", async () => {
+  it("the error of a call has the lines of the app's own files where it was thrown and where it was called", async () => {
     const { stack } = await buy("enough");
     expect(stack).to.match(/^NotEnough: only 3 left\n/);
     expect(stack).to.match(place("Store.take", "throw new NotEnough"));
@@ -73,7 +73,7 @@ describe("an app's process: stacks and names of errors", function () {
     expect(stack).to.not.include("file://");
   });
 
-  it("what is printed, and what nobody caught, says so too", async () => {
+  it("printed and uncaught errors name the app's own lines too", async () => {
     host.lines.length = 0;
     await host.invoke("Buyer/a", "print");
     await host.invoke("Buyer/a", "reject");

@@ -49,7 +49,7 @@ describe("TakenFrames", () => {
     expect(begun).to.deep.equal([1, 2, 3]);
   });
 
-  it("knows from its gateway what a former owner of the agent has handled", async () => {
+  it("learns from its gateway which frames a former owner of the agent has handled", async () => {
     const { begun, take, end } = taking("[2,5]");
     const rest = take(6, 1, 5);
     expect(begun).to.deep.equal([6]);
@@ -89,7 +89,7 @@ describe("an app's process: calls on one socket", function () {
       "frame" in action ? [JSON.parse(String(action.frame)) as Record<string, unknown>] : [],
     );
 
-  it("one that waits for what a later one does is answered, in whichever batch that is", async () => {
+  it("a call that waits for a later one is answered, whichever batch that is in", async () => {
     const waits = bring(1, call("waits"));
     await bring(2, call("fast"));
     await waits;
@@ -100,7 +100,7 @@ describe("an app's process: calls on one socket", function () {
     ]);
   });
 
-  it("one that takes longer than a turn ends as it should, and its socket stays open", async () => {
+  it("a call that takes longer than a turn ends with its result, and its socket stays open", async () => {
     await bring(1, call("slow", 3 * TURN_MS));
     expect(results()).to.have.length(1);
     expect(results()[0]).to.include({ id: "slow", success: true, result: "slow" });

@@ -151,14 +151,14 @@ describe("an app's process: turns", function () {
       expect(await host.invoke("Ledger/some one", "all")).to.have.length(1);
     });
 
-    it("an unknown class is 400, a path without a name is none of agents", async () => {
+    it("an unknown class is 400, and a path without a name is no path of agents", async () => {
       const response = await host.entry("/agents/nobody/x");
       expect([response.status, await response.text()]).to.deep.equal([400, "Invalid request"]);
       expect((await host.entry("/agents/ledger")).status).to.equal(404);
       expect((await host.entry("/agents/ledger/%zz")).status).to.equal(400);
     });
 
-    it("hooks answer in the agent's place, and change what it gets", async () => {
+    it("hooks answer in the agent's place, and change its request", async () => {
       const denied = await host.entry("/agents/ledger/h?deny");
       expect([denied.status, await denied.text()]).to.deep.equal([403, "denied Ledger h"]);
       const init = { method: "POST", body: "text", headers: { "x-a": "own" } };
@@ -222,7 +222,7 @@ describe("an app's process: turns", function () {
       expect(error.error.refusal).to.equal("body_too_large");
     });
 
-    it("what throws is refused with its error, and what it wrote before stays", async () => {
+    it("a turn that throws is refused with its error, and its earlier writes stay", async () => {
       const key = fresh();
       const error = await refused(host.request(key, "/throw"));
       expect(error.error).to.include({ name: "Error", message: "it broke" });
@@ -233,7 +233,7 @@ describe("an app's process: turns", function () {
       );
     });
 
-    it("getCurrentAgent() knows what is running", async () => {
+    it("getCurrentAgent() knows the running agent", async () => {
       expect(await host.invoke(fresh(), "who")).to.deep.equal([true, undefined, undefined]);
     });
   });
@@ -306,7 +306,7 @@ describe("an app's process: turns", function () {
       expect(await host.invoke(key, "hello")).to.equal(3);
     });
 
-    it("errors that nobody caught are logged, and the process goes on", async () => {
+    it("uncaught errors are logged, and the process goes on", async () => {
       host.lines.length = 0;
       expect(await host.invoke(fresh(), "crash")).to.equal(1);
       await until("both are logged", () => host.lines.length >= 2);
@@ -463,7 +463,7 @@ describe("an app's process: turns", function () {
       ]);
     });
 
-    it("a database past its bound is refused, keeps what it has, and can be emptied", async () => {
+    it("a database at its limit refuses writes, keeps its content, and can be emptied", async () => {
       const own = await MemoryHost.start({
         code: CODE,
         agents: [{ binding: "Ledger", className: "Ledger" }],
@@ -538,7 +538,7 @@ describe("an app's process: turns", function () {
       expect(host.logs.get(key)?.commits).to.equal(commits);
     });
 
-    it("what no turn says becomes durable too", async () => {
+    it("changes without a turn become durable too", async () => {
       const key = fresh();
       await host.invoke(key, "later", 20);
       await host.invoke(key, "untracked", 40);
@@ -550,7 +550,7 @@ describe("an app's process: turns", function () {
       expect(await host.invoke(key, "all")).to.deep.equal(["later", "untracked"]);
     });
 
-    it("one id has one effect: its repeat is answered, at once or after a crash, and the same while it runs", async () => {
+    it("one id has one effect: a repetition gets the same answer, at once, after a crash and while it runs", async () => {
       const own = await MemoryHost.start({
         code: CODE,
         agents: [{ binding: "Ledger", className: "Ledger" }],
@@ -632,7 +632,7 @@ describe("an app's process: turns", function () {
       expect(await host.invoke(key, "kept")).to.deep.equal([0, 0, undefined]);
     });
 
-    it("inspect tells what the agent is at, and idle that it need not stay", async () => {
+    it("inspect shows the agent's work, and idle says that it need not stay", async () => {
       const key = fresh();
       await host.invoke(key, "add", "x");
       const result = await host.turn(key, { type: "inspect" });

@@ -25,14 +25,14 @@ describe("zero runs", () => {
     expect(unpackZeroRuns(moved, MAX).equals(Buffer.alloc(64, 7))).to.equal(true);
   });
 
-  it("packZeroRuns() gives what fits its bound exactly, and nothing past it", () => {
+  it("packZeroRuns() returns what fits its limit exactly, and nothing past it", () => {
     const bytes = Buffer.concat([Buffer.alloc(400), Buffer.alloc(40, 1), Buffer.alloc(400)]);
     // The length, a run with ten words, and the zeros after it.
     expect(packZeroRuns(bytes, 4 + 4 + 40 + 4)).to.have.length(52);
     expect(packZeroRuns(bytes, 48)).to.equal(undefined);
   });
 
-  it("unpackZeroRuns() refuses what is cut off, and more than it may give", () => {
+  it("unpackZeroRuns() refuses cut-off input, and output past its limit", () => {
     const packed = packZeroRuns(Buffer.alloc(64, 7), MAX) ?? Buffer.alloc(0);
     expect(() => unpackZeroRuns(packed, 63)).to.throw(RangeError, "at most 63");
     expect(() => unpackZeroRuns(packed.subarray(0, -4), MAX)).to.throw(RangeError, "cut off");

@@ -9,7 +9,7 @@ import type { RobotsFile, SiteRow, SiteState } from "./site-state.ts";
 export type State = DeepReadonly<SiteState>;
 
 export class SiteDraft extends Draft<SiteState, SiteRow, "look"> {
-  /** This transition has learned a robots.txt. */
+  /** Whether this transition has learned a robots.txt. */
   hasLearned = false;
 
   get pace(): Pace {

@@ -105,7 +105,7 @@ export function answered(
       const logs: LoggedChange[] = missingSince === undefined ? [{ action: "record_missing" }] : [];
       return { domain: { ...next, missingSince: missingSince ?? now }, checkAt, logs };
     }
-    // Nobody could say, so nothing is known to have changed.
+    // No server answered, so no change is known.
     case "unanswered": {
       const flag = missingSince === undefined ? {} : { missingSince };
       return { domain: { ...next, ...flag }, checkAt, logs: [] };

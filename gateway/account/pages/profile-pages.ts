@@ -74,7 +74,7 @@ function changeOwnPassword(parts: PageParts) {
       if (!(await visit.isOurForm("password"))) throw staleForm();
       const change = { current: visit.text("current"), password: visit.text("password") };
       const changed = await changePassword(actors, person, change);
-      // As above.
+      // The other sessions end too, as above.
       await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
       // A thief of this browser's cookie loses the session together with the old password.
       await visit.signIn(changed.person);

@@ -133,7 +133,7 @@ describe("AgentSockets", function () {
     expect(dead.pings()).to.be.at.most(2);
   });
 
-  it("asks nothing of one that is not read, and takes it for alive until it is", async () => {
+  it("does not ping a socket that is not read, and treats it as alive until then", async () => {
     await using w = await world();
     const moved = Promise.withResolvers<void>();
     let asked = 0;
@@ -153,7 +153,7 @@ describe("AgentSockets", function () {
     expect(waiting.ended()).to.equal(0);
   });
 
-  it("tells an agent of a socket that ended while it moved, first of its begin and then of its end, before close() resolves", async () => {
+  it("notifies an agent of a socket that ended while the agent moved: first of its begin, then of its end, before close() resolves", async () => {
     await using w = await world();
     const moved = Promise.withResolvers<void>();
     w.at.connect = () => moved.promise;
@@ -178,7 +178,7 @@ describe("AgentSockets", function () {
     expect([w.begun.length, ended()]).to.deep.equal([2, 0]);
   });
 
-  it("asks each agent after the bus was away whether it has its sockets still, some at a time, and closes what it has not", async () => {
+  it("asks each agent after an absence of the bus whether it still has its sockets, some at a time, and closes the others", async () => {
     await using w = await world();
     const COUNT = SOCKET_CHECKS_MAX + 5;
     const clients: Awaited<ReturnType<typeof w.open>>[] = [];
@@ -205,7 +205,7 @@ describe("AgentSockets", function () {
     expect(codes).to.deep.equal([1012]);
   });
 
-  it("closes a socket with a reason that tells a fault of the agent's code from one of the platform", async () => {
+  it("closes a socket with a reason that distinguishes faults of the agent's code from those of the platform", async () => {
     await using w = await world();
     for (const [code, reason] of [
       ["app_failed", "The agent's code failed"],
@@ -220,7 +220,7 @@ describe("AgentSockets", function () {
     }
   });
 
-  it("brings what a client says beside batches that take long, SOCKET_BATCHES_MAX of them and no more", async () => {
+  it("delivers a client's frames beside slow batches, up to SOCKET_BATCHES_MAX of them", async () => {
     await using w = await world();
     const { socket, ended } = await w.open();
     await until("its agent has it", () => w.told.length === 1);

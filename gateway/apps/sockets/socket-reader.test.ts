@@ -84,7 +84,7 @@ describe("SocketReader", function () {
     client.terminate();
   });
 
-  it("keeps of states the latest, and closes nobody for them", async () => {
+  it("keeps only the latest state, and closes no socket because of states", async () => {
     const { client, socket, stream } = await connected();
     client.pause();
     const last: string[] = [];
@@ -114,7 +114,7 @@ describe("SocketReader", function () {
     expect(heard).to.deep.equal(lengths.flatMap((length) => [`${length} false`, `${length} true`]));
   });
 
-  it("gather() holds what is sent, in its order with the socket's own, until release()", async () => {
+  it("gather() holds frames, in order with the socket's own, until release()", async () => {
     const { client, socket, stream } = await connected();
     const reader = new SocketReader(socket, stream);
     const heard: string[] = [];

@@ -62,7 +62,7 @@ describe("socket router", () => {
     expect(String(message)).to.equal("one: hello");
   });
 
-  it("upgrade() refuses a path that nobody serves", async () => {
+  it("upgrade() refuses an unknown path", async () => {
     expect(await refused("/other")).to.equal(404);
     expect(await refused("//")).to.equal(404);
   });
@@ -73,7 +73,7 @@ describe("socket router", () => {
     expect(String(reason)).to.equal("unknown");
   });
 
-  it("upgrade() answers in place of a socket what its route says, or refuses by its error", async () => {
+  it("upgrade() answers as the route says in place of a socket, or refuses by its error", async () => {
     const answered = async (path: string) => {
       const [, response] = await once(new WebSocket(url + path), "unexpected-response");
       const chunks: Buffer[] = [];
@@ -117,7 +117,7 @@ describe("socket router", () => {
     await opened("/echo/two");
   });
 
-  it("close() tells every client that we go, and takes no more", async () => {
+  it("close() tells every client that the gateway stops, and takes no more sockets", async () => {
     const sockets = [await opened("/echo/one"), await opened("/echo/two")];
     const closes = sockets.map((socket) => once(socket, "close"));
     await router.close();

@@ -102,7 +102,7 @@ describe("declared endpoint", () => {
     expect(await kept()).to.deep.equal([]);
   });
 
-  it("answer() is 202 for a repeat as well, which nobody gets", async () => {
+  it("answer() is 202 also for a repetition, which is not delivered", async () => {
     await using server = await webhookServer([GITHUB], SECRETS);
     const body = push({ text: "x".repeat(EVENT_INLINE_BYTES_MAX) });
     for (const is_new of [true, false, false]) {
@@ -139,7 +139,7 @@ describe("declared endpoint", () => {
     expect((await post(Buffer.alloc(WEBHOOK_BODY_BYTES_MAX + 1))).status).to.equal(413);
   });
 
-  it("answer() is 413 as soon as it is known, also where no length is said", async () => {
+  it("answer() is 413 as soon as the size is known, also without a declared length", async () => {
     await using server = await webhookServer([GITHUB], SECRETS);
     const { hostname, port } = new URL(server.url);
     const socket = connect(Number(port), hostname);
@@ -185,7 +185,7 @@ describe("declared endpoint", () => {
     expect(server.delivered).to.deep.equal([]);
   });
 
-  it("answer() is 400 where entity, id or type are missing, and says where they were looked for", async () => {
+  it("answer() is 400 if entity, id or type is missing, and names the place where it was expected", async () => {
     await using server = await webhookServer(
       [{ ...GITHUB, event_type: { body: "/action" } }],
       SECRETS,
@@ -209,7 +209,7 @@ describe("declared endpoint", () => {
     expect((await github(server.url, push(ok))).status).to.equal(202);
   });
 
-  it("answer() is 404 where the agent is none of the app's, and leaves other paths to the app", async () => {
+  it("answer() is 404 for an unknown agent class, and leaves other paths to the app", async () => {
     await using server = await webhookServer([{ ...GITHUB, agent: "NOBODY" }], SECRETS);
     expect((await github(server.url)).status).to.equal(404);
     for (const path of ["/", "/webhooks", "/webhooks/github/x", "/webhooks/%E0%A4%A"]) {
@@ -250,7 +250,7 @@ describe("declared endpoint", () => {
     expect(Number(answer.headers.get("retry-after"))).to.be.greaterThan(0);
   });
 
-  it("answer() greets GitHub and Slack, who ask first, and only where they have signed", async () => {
+  it("answer() answers the test messages of GitHub and Slack, only if they are signed", async () => {
     await using server = await webhookServer([GITHUB, SLACK], SECRETS);
     const ping = await github(server.url, '{"zen":"x"}', { "X-GitHub-Event": "ping" });
     expect([ping.status, await ping.text()]).to.deep.equal([200, "pong"]);

@@ -32,7 +32,7 @@ const WEBHOOKS = [
 
 const hex = (text: string | Buffer) => createHmac("sha256", SECRET).update(text).digest("hex");
 
-describe("declared endpoint, asked by whoever has its secret and means ill", () => {
+describe("a declared endpoint against a sender with its secret and bad intentions", () => {
   let server: WebhookServer;
   beforeEach(async () => {
     server = await webhookServer(WEBHOOKS, { KEY: SECRET });
@@ -55,7 +55,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
   };
   const named = (json: string, id = "1") => `{"id":${id},"of":{"name":${json}}}`;
 
-  it("takes an entity that is text or a number, and says of all else that there is none", async () => {
+  it("takes an entity that is text or a number, and reports anything else as missing", async () => {
     const refused = ["null", "true", "{}", "[]", '["a"]', '""', '"  "', '"\\ud800"'];
     for (const json of refused) {
       expect((await post("/body", named(json))).status, json).to.equal(400);
@@ -79,7 +79,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
     expect(await names()).to.deep.equal(["last"]);
   });
 
-  it("tells ids and entities apart that JSON's numbers do not", async () => {
+  it("distinguishes ids and entities that are equal as JSON numbers", async () => {
     // Each pair is one and the same number to JavaScript.
     const ids = ["12345678901234567890", "12345678901234567891", "9007199254740993"];
     for (const id of ids) {
@@ -91,7 +91,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
     expect((await names()).filter((name) => name === "one")).to.have.length(3);
   });
 
-  it("reads JSON as deep as people send it, and none that is deeper", async () => {
+  it("reads JSON up to a depth that senders use, and none that is deeper", async () => {
     const deep = (levels: number) =>
       `{"id":1,"of":{"name":"deep"},"x":${"[".repeat(levels)}${"]".repeat(levels)}}`;
     expect((await post("/body", deep(JSON_DEPTH_MAX))).status).to.equal(202);
@@ -116,7 +116,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
     expect(await names()).to.have.members(["a-b", "%2e", "a\0b"]);
   });
 
-  it("takes the first of two headers, for the signature and for what it names", async () => {
+  it("takes the first of two equal headers, for the signature and for its fields", async () => {
     const raw = async (lines: string[]) => {
       const socket = connected();
       socket.end(["POST /header HTTP/1.1", "Host: x", ...lines, "", "{}"].join("\r\n"));
@@ -130,7 +130,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
     expect(await names()).to.deep.equal(["first"]);
   });
 
-  it("is no good for a signature of another scheme, another time, or another body", async () => {
+  it("refuses a signature of another scheme, another time, or another body", async () => {
     const seconds = Math.floor(server.clock.now / 1_000);
     const timed = (at: number | string, signature: string) =>
       post("/timed", "{}", { "X-Entity": "x", "X-Time": String(at), "X-Sig": signature });
@@ -185,7 +185,7 @@ describe("declared endpoint, asked by whoever has its secret and means ill", () 
     expect(await names()).to.deep.equal(["packed"]);
   });
 
-  it("tells who sends in pieces without an end that it is too large", async () => {
+  it("answers a sender of endless pieces that the body is too large", async () => {
     const socket = connected();
     socket.on("error", () => {});
     socket.write(

@@ -154,7 +154,7 @@ describe("declared endpoints of all providers", () => {
     });
   }
 
-  it("svix: what its own library signs is taken once, by the id that is signed", async () => {
+  it("svix: a message that its own library signs is taken once, by the signed id", async () => {
     const configured = endpoint("standard-webhooks", { entity: { body: "/data/id" } });
     await using server = await webhookServer([configured], SECRETS);
     const body = JSON.stringify({ type: "thing.made", data: { id: "Thing/1" } });
@@ -180,7 +180,7 @@ describe("declared endpoints of all providers", () => {
     expect(headers.get("x-trunkline-event-id")).to.equal("msg_1");
   });
 
-  it("twilio is told by TwiML that there is nothing to say", async () => {
+  it("twilio gets an empty TwiML answer", async () => {
     const { config, send } = SAMPLES.twilio as Sample;
     await using server = await webhookServer([endpoint("twilio", config)], SECRETS);
     const { body, headers } = await send(OLD, server.clock.now);

@@ -7,7 +7,7 @@ describe("readEventBody", () => {
   const read = (body: PassThrough, held = { bytes: 0 }) =>
     readEventBody({ headers: [], body }, { held, bytesMax: 10 });
 
-  it("readEventBody() holds what it has read until it is disposed of", async () => {
+  it("readEventBody() counts the bytes that it has read until it is disposed of", async () => {
     const held = { bytes: 0 };
     const body = new PassThrough();
     body.write("four");
@@ -21,7 +21,7 @@ describe("readEventBody", () => {
     expect(held.bytes).to.equal(0);
   });
 
-  it("readEventBody() is refused past its bound, and leaves the connection as it is", async () => {
+  it("readEventBody() refuses a body past its limit, and leaves the connection as it is", async () => {
     const held = { bytes: 0 };
     const body = new PassThrough();
     body.write("0123456789");

@@ -42,7 +42,7 @@ describe("signatureFault", () => {
   const { github, stripe, slack, shopify, twilio, linear } = SIGNATURE_SCHEMES;
   const standard = SIGNATURE_SCHEMES["standard-webhooks"];
 
-  it("signatureFault() takes what GitHub's own library signs, and its documented example", async () => {
+  it("signatureFault() accepts what GitHub's own library signs, and its documented example", async () => {
     const header = await githubSign(SECRET, BODY);
     expect(await githubVerify(SECRET, BODY, header)).to.equal(true);
     expect(holds(github, eventOf({ "X-Hub-Signature-256": header }))).to.equal(true);
@@ -81,7 +81,7 @@ describe("signatureFault", () => {
     }
   });
 
-  it("signatureFault() takes what the library of Standard Webhooks signs, several and both ways", () => {
+  it("signatureFault() accepts what the library of Standard Webhooks signs, with several signatures and both header names", () => {
     const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const signed = (at: number, key = secret) => ({
       "webhook-id": "msg_1",
@@ -178,7 +178,7 @@ describe("signatureFault", () => {
     expect(holds(twilio, event, ["12345"])).to.equal(true);
   });
 
-  it("signatureFault() takes Linear's time out of what is signed, 60 s in both directions", () => {
+  it("signatureFault() takes Linear's time from the signed body, 60 s in both directions", () => {
     for (const [apart, expected] of [
       [0, true],
       [60, true],

@@ -30,7 +30,7 @@ describe("processes of apps", function () {
   });
   afterEach(() => world[Symbol.asyncDispose]());
 
-  it("one whose successor did not start goes on, and goes when another has started", async () => {
+  it("a process whose successor did not start goes on, and ends when another has started", async () => {
     const { processes } = host.agents;
     const app = await world.deploy("hooks", AGENT_APP, AGENT_APP_CONFIG);
     const first = await processes.of(app);
@@ -51,7 +51,7 @@ describe("processes of apps", function () {
     await until("one is left", () => processes.count === 1);
   });
 
-  it("one that does not start is tried again after a pause that grows", async () => {
+  it("a process that does not start is tried again after a growing pause", async () => {
     const { processes } = host.agents;
     const app = await world.deploy("hooks", BROKEN, AGENT_APP_CONFIG);
     const tookMs: number[] = [];
@@ -64,7 +64,7 @@ describe("processes of apps", function () {
     expect(tookMs.at(-1)).to.be.greaterThan(APP_RESTART_MS * 2 ** (TRIES - 2) * 0.9);
   });
 
-  it("one is used as long as its entry asks to wait, also when another takes its place", async () => {
+  it("a process is used as long as its entry asks to wait, also when another takes its place", async () => {
     const { processes } = host.agents;
     const code = `export default { fetch(request, env, ctx) {
       ctx.waitUntil(Promise.reject(new Error("is printed")));
@@ -208,7 +208,7 @@ describe("processes of apps", function () {
     expect((await told).status).to.equal(200);
   });
 
-  it("one that nothing uses ends after a while, and the next request starts another", async () => {
+  it("an unused process ends after a while, and the next request starts another", async () => {
     await host.stop();
     host = await world.host("second", { idleMs: 0 });
     const { processes } = host.agents;
@@ -257,7 +257,7 @@ describe("processes of apps", function () {
       expect((await call("after")).status).to.be.below(500);
     });
 
-    it("are missing in /healthz while none can start, and are there again when it can", async () => {
+    it("are missing in /healthz while none can start, and no longer when one can", async () => {
       const { processes } = host.agents;
       expect(processes.missing()).to.deep.equal([]);
       await rm(processes.folder, { recursive: true });

@@ -23,20 +23,20 @@ describe("AppUsers", () => {
     expect(other?.take("account.app-0")).to.equal(ids[0]);
   });
 
-  it("take() gives what was released to whoever would have had it", () => {
+  it("take() gives a released user to the process that would have had it", () => {
     const users = new AppUsers({ isPossible: true });
     const id = users.take("a");
     users.release("a");
     expect(users.take("a")).to.equal(id);
   });
 
-  it("take() gives none where this process cannot choose", () => {
+  it("take() gives no user if this process cannot choose one", () => {
     expect(new AppUsers({ isPossible: false }).take("a")).to.equal(undefined);
   });
 });
 
 describe("whyOneUser()", () => {
-  it("names what an app's own user could not read", async function () {
+  it("names files that an app's own user could not read", async function () {
     if (!isRoot || (await whyOneUser([tmpdir()])) !== undefined) this.skip();
     const folder = await mkdtemp(join(tmpdir(), "trunkline-users-"));
     try {

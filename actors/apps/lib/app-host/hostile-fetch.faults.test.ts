@@ -101,7 +101,7 @@ describe("fetch of a hostile app", function () {
     return JSON.parse(told.body && "text" in told.body ? told.body.text : "[]");
   };
 
-  it("is led to no address inside by a redirect, however it is written", async () => {
+  it("follows no redirect to an inner address, however it is written", async () => {
     const port = portOf(outside);
     const targets = [
       `http://${INSIDE}:${port}/`,
@@ -126,7 +126,7 @@ describe("fetch of a hostile app", function () {
     expect(asked).to.equal(0);
   });
 
-  it("dials what was checked: a name that then says otherwise leads nowhere else", async () => {
+  it("connects to the checked address, even if the name resolves to another one then", async () => {
     answer = (_request, response) => response.writeHead(200, { connection: "close" }).end("out");
     addresses.push([OUTSIDE]);
     expect(await outcomes(url("/", "rebinding.test"))).to.deep.equal(["200 out"]);
@@ -135,7 +135,7 @@ describe("fetch of a hostile app", function () {
     expect(asked).to.equal(0);
   });
 
-  it("ends where an answer does not, packed or not", async () => {
+  it("ends although an answer never ends, packed or not", async () => {
     const zeros = function* () {
       for (;;) yield Buffer.alloc(1_000_000);
     };

@@ -31,7 +31,7 @@ describe("openProcessFolder()", () => {
     return { child, path };
   }
 
-  it("makes one for this host, and removes what a killed one left, with what still runs there", async () => {
+  it("makes a folder for this host, and removes that of a killed host with the processes in it", async () => {
     const { child, path: left } = await startHost();
     await mkdir(join(left, "1"));
     const orphan = spawn(process.execPath, ["-e", "for (;;);", join(left, "1/bundle")], {
@@ -82,7 +82,7 @@ describe("openProcessFolder()", () => {
 });
 
 describe("rootIn()", () => {
-  it("takes a file system in memory only where it is there, and large enough for databases", async () => {
+  it("takes a file system in memory only if there is one that is large enough for databases", async () => {
     expect(await rootIn("/nowhere")).to.equal(tmpdir());
     // It has no room at all.
     expect(await rootIn("/proc")).to.equal(tmpdir());

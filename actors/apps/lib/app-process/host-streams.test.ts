@@ -140,7 +140,7 @@ describe("HostStreams", () => {
   const said = (part: StreamPart) => ({ type: "part", stream: NUMBER, after: 0, part }) as const;
   const bytes = (text: string) => said({ bytes: new Uint8Array(Buffer.from(text)) });
 
-  it("gives a part again that is asked for again, and none out of turn", async () => {
+  it("repeats a part that is asked for again, and gives none out of turn", async () => {
     const { process, sent } = newProcess();
     const stream = streams.open(process, NUMBER);
     expect(streams.open(process, NUMBER)).to.deep.equal(stream);
@@ -168,7 +168,7 @@ describe("HostStreams", () => {
     expect(await one).to.deep.equal({ part: { text: "one" } });
   });
 
-  it("leaves what nobody has read for APP_STREAM_UNREAD_MS, and holds nothing of it", async () => {
+  it("ends an answer that nobody has read for APP_STREAM_UNREAD_MS, and holds nothing of it", async () => {
     const { process, sent } = newProcess();
     const stream = streams.open(process, NUMBER);
     const first = askFor(stream, 1);
@@ -184,7 +184,7 @@ describe("HostStreams", () => {
     expect(await askFor(stream, 2)).to.have.property("failed");
   });
 
-  it("leaves at once what its reader leaves", async () => {
+  it("ends an answer at once when its reader leaves", async () => {
     const { process, sent } = newProcess();
     const stream = streams.open(process, NUMBER);
     expect(await askFor(stream, 1, { isLeft: true })).to.equal(null);
@@ -192,7 +192,7 @@ describe("HostStreams", () => {
     expect(streams.ofEntry(process)).to.equal(0);
   });
 
-  it("takes no part that nobody asked for", async () => {
+  it("refuses a part that nobody asked for", async () => {
     const { process } = newProcess();
     const stream = streams.open(process, NUMBER);
     for (let times = 0; times < 2; times++) streams.heard(process, bytes("unasked"));
@@ -212,7 +212,7 @@ describe("HostStreams", () => {
     streams.open(newProcess().process, 1);
   });
 
-  it("reads one part at a time of what it lent", async () => {
+  it("reads one part at a time of a lent answer", async () => {
     const { process } = newProcess();
     const lent = streams.lend(process, streams.open(newProcess().process, NUMBER));
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -225,7 +225,7 @@ describe("HostStreams", () => {
     expect(await streams.readLent(process, lent, async () => "two")).to.equal("two");
   });
 
-  it("lends a stream to one process, which passes on what it was lent and nothing else", () => {
+  it("lends a stream to one process, which can pass on only that stream", () => {
     const [maker, reader, other] = [newProcess(), newProcess(), newProcess()];
     const stream = streams.open(maker.process, NUMBER, 1);
     const lent = streams.lend(reader.process, stream);
@@ -289,7 +289,7 @@ describe("answers that are still being made", function () {
     ["its entry's, of an agent", () => ofEntry("as-is/lines")],
     ["its entry's, with another head", () => ofEntry("wrapped/lines")],
   ] as const) {
-    it(`${who}: each part goes out when it is made, and the end too`, async () => {
+    it(`${who}: each part leaves when it is made, and the end too`, async () => {
       const answer = await ask();
       expect(answer.status).to.equal(200);
       const lines = read(answer.rest);
@@ -304,7 +304,7 @@ describe("answers that are still being made", function () {
     });
   }
 
-  it("an entry reads an agent's to its end, and changes what goes through it", async () => {
+  it("an entry reads an agent's answer to its end, and may change it", async () => {
     const whole = ofEntry("read/lines");
     for (const text of ["one ", "two", "end"]) await say(text);
     expect((await whole).body).to.deep.equal({ text: "ONE TWO" });
@@ -320,7 +320,7 @@ describe("answers that are still being made", function () {
     });
   });
 
-  it("what is there in time goes whole, and an event stream never waits for it", async () => {
+  it("an answer that is ready in time goes as a whole, and an event stream never waits for that", async () => {
     const whole = await ofAgent("whole?type=text/plain");
     expect(whole.body).to.deep.equal({ text: "all of it" });
     expect(isWhole(whole)).to.equal(true);
@@ -350,7 +350,7 @@ describe("answers that are still being made", function () {
     for (let one = 0; one < 100; one++) expect(all[one * 100_000]).to.equal(one + 1);
   });
 
-  it("whoever leaves is told to the app, which makes no more of it", async () => {
+  it("the app learns that the reader has left, and makes no more of the answer", async () => {
     const lines = read((await ofAgent("lines")).rest);
     await say("one");
     expect(await lines.next()).to.equal("one");
@@ -366,7 +366,7 @@ describe("answers that are still being made", function () {
     });
   });
 
-  it("break off with what is said of it where the code fails, or its process ends", async () => {
+  it("break off with a reason if the code fails or its process ends", async () => {
     const failing = read((await ofAgent("lines")).rest);
     await say("throw");
     expect(await refusalOf(failing.next())).to.include({
@@ -400,7 +400,7 @@ describe("answers that are still being made", function () {
     });
   });
 
-  it("break off where their host is gone", async () => {
+  it("break off if their host is gone", async () => {
     const lines = read((await ofAgent("lines")).rest);
     await say("one");
     expect(await lines.next()).to.equal("one");

@@ -70,7 +70,7 @@ const forgingProgram: typeof processArguments = (folders) => ({
   main: join(import.meta.dirname, "../../package/testing/forging-main.ts"),
 });
 
-describe("a process that says what none of ours says", function () {
+describe("a process that sends messages that none of ours sends", function () {
   this.timeout(120_000);
   let world: AgentWorld;
   before(async () => {
@@ -129,7 +129,7 @@ describe("a process that says what none of ours says", function () {
     expect(reasons).to.have.length(1);
   });
 
-  it("weightOf() counts texts, bytes and what is around them", () => {
+  it("weightOf() counts texts, bytes and their envelope", () => {
     const texts = [{ a: "x".repeat(1_000) }, new Uint8Array(2_000), [1, 2, 3]];
     expect(weightOf(texts)).to.be.within(4_000, 4_400);
     expect(weightOf(undefined)).to.be.lessThan(100);

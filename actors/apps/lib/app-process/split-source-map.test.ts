@@ -19,7 +19,7 @@ describe("splitSourceMap()", () => {
     expect(split(`one;\n${charset}`).map).to.equal(map);
   });
 
-  it("leaves a bundle as it is that has none, or only a text that looks like one", () => {
+  it("leaves a bundle as it is if it has no map, or only a text that looks like one", () => {
     for (const text of [
       ...[
         "",

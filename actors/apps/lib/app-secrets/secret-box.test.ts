@@ -9,7 +9,7 @@ import { isSecretKey, newSecretKey, SecretBox, SecretKeyError } from "./secret-b
 const sealedFor = { accountId: "a".repeat(32), app: "hooks", name: "SECRET" };
 
 describe("SecretBox", () => {
-  it("open() gives back what was sealed, whatever it is, and never seals alike", () => {
+  it("open() returns any sealed value, and equal values are sealed differently", () => {
     const box = new SecretBox([newSecretKey()]);
     for (const value of ["", "s", "grüße \0 😀", "x".repeat(APP_SECRET_BYTES_MAX)]) {
       const sealed = box.seal(value, sealedFor);
@@ -20,7 +20,7 @@ describe("SecretBox", () => {
     }
   });
 
-  it("open() refuses what was sealed for another account, app or name", () => {
+  it("open() refuses a value that was sealed for another account, app or name", () => {
     const box = new SecretBox([newSecretKey()]);
     const sealed = box.seal("value", sealedFor);
     const others = [
@@ -35,7 +35,7 @@ describe("SecretBox", () => {
     }
   });
 
-  it("open() refuses what was changed anywhere", () => {
+  it("open() refuses a value that was changed anywhere", () => {
     const box = new SecretBox([newSecretKey()]);
     const sealed = box.seal("value", sealedFor);
     const from = sealed.lastIndexOf(".") + 1;
@@ -49,7 +49,7 @@ describe("SecretBox", () => {
     }
   });
 
-  it("open() takes what older keys sealed; without them it says which one is missing", () => {
+  it("open() takes values that older keys sealed; without those it says which one is missing", () => {
     const [old, recent] = [newSecretKey(), newSecretKey()];
     const sealed = new SecretBox([old]).seal("value", sealedFor);
     const rotated = new SecretBox([recent, old]);
@@ -65,7 +65,7 @@ describe("SecretBox", () => {
       .and.does.not.include(recent);
   });
 
-  it("keys are 32 bytes in base64, and what is none is not repeated", () => {
+  it("keys are 32 bytes in base64, and an invalid one is not repeated in the error", () => {
     const key = newSecretKey();
     for (const text of [key, key.replace(/=+$/, ""), Buffer.alloc(32, 255).toString("base64url")]) {
       expect(isSecretKey(text)).to.equal(true);
@@ -85,7 +85,7 @@ describe("openSecretBox", () => {
   });
   afterEach(() => rm(dataDir, { recursive: true }));
 
-  it("openSecretBox() makes one key for all who start at once, for its owner alone", async () => {
+  it("openSecretBox() makes one key for all processes that start at once, readable only by its owner", async () => {
     const starts = Array.from({ length: 8 }, () => openSecretBox({ secretsKeys: [], dataDir }));
     const [first, ...others] = await Promise.all(starts);
     const sealed = first?.seal("value", sealedFor) ?? "";
@@ -104,7 +104,7 @@ describe("openSecretBox", () => {
     expect(await readdir(dataDir)).to.deep.equal([]);
   });
 
-  it("openSecretBox() refuses a file that holds no key, naming it and not what is in it", async () => {
+  it("openSecretBox() refuses a file without a key, and names the file but not its content", async () => {
     const path = join(dataDir, "secrets.key");
     await writeFile(path, "broken\n");
     let message = "";

@@ -87,7 +87,7 @@ async function world(
 }
 
 describe("webhook-post", () => {
-  it("post() signs anew at each try, so that the library of Standard Webhooks takes it", async () => {
+  it("post() signs each try again, so that the library of Standard Webhooks accepts it", async () => {
     await using w = await world((response) =>
       response.writeHead(w.got.length < 2 ? 500 : 200).end("ok ü"),
     );
@@ -138,7 +138,7 @@ describe("webhook-post", () => {
     expect(refused).to.equal("ZodError");
   });
 
-  it("post() takes a secret of the app by its name, as it is at that time", async () => {
+  it("post() reads a secret of the app by its name at that time", async () => {
     await using w = await world((response) => response.end());
     const key = appKey(ACCOUNT, "hooks");
     const config = AppConfig.parse({
@@ -166,7 +166,7 @@ describe("webhook-post", () => {
     expect(headers["x-signature"]).to.equal(`sha256=${expected}`);
   });
 
-  it("post() fails where its secret cannot be had, and sends nothing", async () => {
+  it("post() fails without its secret, and sends nothing", async () => {
     await using w = await world((response) => response.end());
     const foreign = w.secrets.seal("s", { ...SEALED_FOR, app: "other", name: OUTGOING_SECRET });
     const other = new SecretBox([newSecretKey()]);
@@ -194,7 +194,7 @@ describe("webhook-post", () => {
     expect(long.tries[0]?.answer).to.have.length(OUTGOING_ANSWER_CHARS_KEPT);
   });
 
-  it("post() reaches no address that the guard refuses, and says nothing of what is there", async () => {
+  it("post() reaches no address that the guard refuses, and reveals nothing about it", async () => {
     await using w = await world((response) => response.end());
     for (const url of ["http://127.0.0.1:1/", "http://169.254.169.254/x", "http://[::1]/"]) {
       const { webhook } = await w.get(await w.send(url));
@@ -203,7 +203,7 @@ describe("webhook-post", () => {
     }
   });
 
-  it("post() ends what is not answered in time", async () => {
+  it("post() ends a try without an answer in time", async () => {
     await using w = await world(() => {}, { timeoutMs: 500 });
     const { webhook } = await w.get(await w.send(w.url));
     expect(webhook.lastTry).to.include({ error: "It did not answer in time" });
@@ -245,7 +245,7 @@ describe("webhook-post", () => {
     expect((await w.get(number)).webhook).to.include({ status: "arrived" });
   });
 
-  it("post() sends a payload that is a blob, and says where it is gone", async () => {
+  it("post() sends a payload that is a blob, and reports a missing one", async () => {
     await using w = await world((response) => response.end());
     await w.blobs.put("app.a.b.webhook.1", Buffer.from("large"));
     await w.send(w.url, { payload: { blob: "app.a.b.webhook.1" }, contentType: "text/plain" });

@@ -1,7 +1,7 @@
 /** Resolves the links and images of a page, and decides what each of them is written around. */
 import { PageNode, TEXT } from "./page-node.ts";
 
-/** How a page is shaped: the base of its links, and whether its scripts ran. */
+/** The properties of a page that shape its output: the base of its links, and whether its scripts ran. */
 export interface Shaping {
   baseUrl: string;
   isScripted: boolean;

@@ -142,7 +142,7 @@ export class DocumentDeparture implements Disposable {
 
   async #due(): Promise<void> {
     await this.#parts.leave.due().catch(() => {
-      // Then the request must not leave.
+      // In this case the request must not leave.
     });
   }
 

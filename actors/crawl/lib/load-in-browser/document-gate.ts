@@ -180,7 +180,7 @@ export class DocumentGate {
     let left = CRAWL_BODY_BYTES_MAX;
     let isLarge = false;
     for (;;) {
-      // One more byte shows whether there is more.
+      // The extra byte shows whether more follows.
       const size = Math.min(CHUNK_BYTES, left + 1);
       const { data, base64Encoded, eof } = await session.send("IO.read", { handle, size });
       const chunk = Buffer.from(data, base64Encoded ? "base64" : "utf8");

@@ -23,7 +23,7 @@ interface PageRecord {
   source?: Buffer;
   metadata: RecordMetadata;
   links: string[];
-  /** What the record lacks, or that the response is an error. */
+  /** The reason why the record lacks something, or that the response is an error. */
   reason?: string;
   /** False if a format could not be made; a retry may succeed. */
   isWhole: boolean;

@@ -34,7 +34,7 @@ describe("example stripe-events", function () {
       headers: { authorization: `Bearer ${token}` },
     });
 
-  it("sums up what each customer has paid, each event once and in whatever order", async () => {
+  it("sums up each customer's payments, each event once and in any order", async () => {
     const paid = (id: string, amount: number) =>
       event(id, "invoice.paid", 1, { amount_paid: amount, currency: "eur" });
     const events = [
