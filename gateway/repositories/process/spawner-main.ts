@@ -6,18 +6,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { dirname } from "node:path";
+import { dirname, isAbsolute } from "node:path";
 import { GIT_STDERR_CHARS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type ChildCommand,
   endGroup,
+  GIT_SPAWNER_PLACES,
   placeLine,
   type SpawnerNews,
   type SpawnerOrder,
 } from "./spawner-wire.ts";
-
-/** Connections made ahead for processes that are about to start: as many as start before the next are made. */
-export const GIT_SPAWNER_PLACES = 12;
 
 interface Place {
   input: Socket;
@@ -25,6 +23,9 @@ interface Place {
 }
 
 const [path = ""] = process.argv.slice(2);
+// This process removes the socket's folder at its end. Without a path that would be the current folder.
+if (!isAbsolute(path)) throw new Error("Usage: spawner-main <socket>");
+const folder = dirname(path);
 const places = new Map<number, Place>();
 const running = new Map<number, ChildProcess>();
 let lastPlace = 0;
@@ -42,7 +43,7 @@ await Promise.all(Array.from({ length: GIT_SPAWNER_PLACES }, makePlace)).catch(l
 
 function leave(): void {
   for (const { pid } of running.values()) endGroup(pid);
-  rmSync(dirname(path), { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
   process.exit(0);
 }
 

@@ -1,5 +1,8 @@
 /** Messages between a gateway and the process that starts its children. */
 
+/** Connections made ahead for processes that are about to start: as many as start before the next are made. */
+export const GIT_SPAWNER_PLACES = 12;
+
 /** The command to run, with its limits, in a process group of its own. */
 export interface ChildCommand {
   file: string;

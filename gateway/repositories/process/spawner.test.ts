@@ -7,8 +7,8 @@ import { expect } from "chai";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { type SpawnedChild, Spawner } from "./spawner.ts";
-import { GIT_SPAWNER_PLACES } from "./spawner-main.ts";
 import type { ChildCommand } from "./spawner-wire.ts";
+import { GIT_SPAWNER_PLACES } from "./spawner-wire.ts";
 
 const MAIN = join(import.meta.dirname, "../testing/spawner-user-main.ts");
 
