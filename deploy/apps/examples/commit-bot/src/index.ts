@@ -16,7 +16,7 @@ interface Pushed {
   payload: { ref: string; after: string };
 }
 
-interface ChangelogState {
+export interface ChangelogState {
   /** Commits of the history that is printed. */
   of: string | null;
 }

@@ -7,7 +7,7 @@ interface Env {
   readonly Overview: AgentNamespace<Overview>;
 }
 
-interface RepositoryState {
+export interface RepositoryState {
   repository: string;
   events: number;
   /** The newest first. */
@@ -61,7 +61,7 @@ export class Repository extends Agent<Env, RepositoryState> {
   }
 }
 
-interface OverviewState {
+export interface OverviewState {
   repositories: Record<string, { repository: string; events: number }>;
 }
 

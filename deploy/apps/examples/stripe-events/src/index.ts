@@ -6,7 +6,7 @@ interface Env {
   readonly READ_TOKEN: string;
 }
 
-interface CustomerState {
+export interface CustomerState {
   /** In the smallest unit of each currency. */
   paid: Record<string, number>;
   subscription: string | null;
@@ -20,7 +20,7 @@ interface StripeEvent {
   data: { object: { amount_paid?: number; currency?: string; status?: string } };
 }
 
-class Customer extends Agent<Env, CustomerState> {
+export class Customer extends Agent<Env, CustomerState> {
   override initialState: CustomerState = { paid: {}, subscription: null, events: 0 };
 
   override onStart(): void {
