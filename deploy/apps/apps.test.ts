@@ -6,7 +6,6 @@ import {
   AGENT_ROOM_BYTES,
   AGENTS_PER_ACCOUNT,
   APP_REQUEST_BYTES_MAX,
-  APP_VERSIONS_MAX,
 } from "../../schemas/apps/limits.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -166,21 +165,6 @@ describe("apps", function () {
     const lacking = await platform.deploy("hooks", "export default { fetch() {} }", { agents });
     expect(lacking.body.errors[0].message).to.include("RepoAgent");
     expect(await text("/version")).to.equal("one");
-  });
-
-  it("serve a bundle that was deployed before and has gone with its version", async () => {
-    const code = (text: string) => `export default { fetch: () => new Response("${text}") };`;
-    await platform.deploy("again", code("first"));
-    for (let index = 0; index < APP_VERSIONS_MAX; index++) {
-      await platform.deploy("again", code(`later ${index}`));
-    }
-    const { body } = await platform.deploy("again", code("first"));
-    expect(body.result.versions.at(-1).number).to.be.greaterThan(1);
-    // What removes the old one has run when the version after it has been removed too.
-    await platform.deploy("again", code("last"));
-    const version = body.result.serving_version;
-    await platform.rest("POST", "/apps/again/rollback", { version });
-    expect((await platform.ask("again", "/")).text).to.equal("first");
   });
 
   it("verify webhooks that are declared, answer 202 at once, and deliver each once", async () => {

@@ -18,6 +18,7 @@ import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
+import { appEntry } from "../../schemas/apps/agent.ts";
 import { app } from "../../schemas/apps/app.ts";
 import { AppConfig } from "../../schemas/apps/app-config.ts";
 import { agentKey, appKey } from "../../schemas/apps/app-names.ts";
@@ -39,6 +40,8 @@ export const AGENT_LIMITS: AgentLimits = {
 
 /** A call may have to wait for an app's process, and others of this machine start beside it. */
 const CALL_MS = 60_000;
+
+type PartialAppConfig = Partial<Parameters<typeof AppConfig.parse>[0] & object>;
 
 export interface AgentWorldOptions {
   definitions?: readonly AnyActorDefinition[];
@@ -123,12 +126,21 @@ export class AgentWorld implements AsyncDisposable {
   }
 
   /** Stores a version and lets it serve, as a deploy does. */
-  async deploy(
-    name: string,
-    code: string,
-    config: Partial<Parameters<typeof AppConfig.parse>[0] & object> = {},
-  ): Promise<string> {
+  async deploy(name: string, code: string, config: PartialAppConfig = {}): Promise<string> {
     const key = appKey(ACCOUNT, name);
+    const version = await this.#stage(key, name, code, config);
+    await this.client.call(app, key, "activate", { version });
+    return key;
+  }
+
+  /** Stores a version and has it started, as a deploy does before it lets it serve. */
+  async check(name: string, code: string, config: PartialAppConfig = {}): Promise<unknown> {
+    const key = appKey(ACCOUNT, name);
+    const version = await this.#stage(key, name, code, config);
+    return this.client.call(appEntry, key, "check", { version });
+  }
+
+  async #stage(key: string, name: string, code: string, config: PartialAppConfig): Promise<number> {
     const bundle = `app.${key}.bundle.${Math.random().toString(36).slice(2)}`;
     await new BlobStore(this.world.bus, systemClock).put(bundle, Buffer.from(code));
     const { version } = await this.client.call(app, key, "stage", {
@@ -136,8 +148,7 @@ export class AgentWorld implements AsyncDisposable {
       bundle,
       bundleBytes: code.length,
     });
-    await this.client.call(app, key, "activate", { version });
-    return key;
+    return version;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,7 +4,6 @@ import { expect } from "chai";
 import { agent, agentAlarm, appEntry } from "../../../schemas/apps/agent.ts";
 import { app as appContract } from "../../../schemas/apps/app.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { ActorError } from "../../../schemas/errors.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
   type AgentHost,
@@ -202,14 +201,7 @@ export default {};`;
   });
 
   it("are checked before they serve: a bundle that does not start is refused", async () => {
-    const stage = async (code: string) => {
-      const bundle = `app.${app}.bundle.${Math.random().toString(36).slice(2)}`;
-      await new BlobStore(world.world.bus, systemClock).put(bundle, Buffer.from(code));
-      const config = { name: "hooks", compatibility_date: "2026-11-20", ...AGENT_APP_CONFIG };
-      const staged = { config, bundle, bundleBytes: code.length };
-      const { version } = await world.client.call(appContract, app, "stage", staged);
-      return world.client.call(appEntry, app, "check", { version }, { deadlineMs: 60_000 });
-    };
+    const stage = (code: string) => world.check("hooks", code, AGENT_APP_CONFIG);
     expect(await stage(AGENT_APP)).to.deep.equal({ classes: ["Counter"], hasDefault: true });
     const classes = AGENT_APP.replace("export default", "export const other =");
     expect(await stage(classes)).to.deep.equal({ classes: ["Counter"], hasDefault: false });
@@ -217,26 +209,5 @@ export default {};`;
       const error = await refusalOf(stage(code));
       expect(error.code, code).to.equal("app_broken");
     }
-    // It may have been the machine: that says nothing of the bundle.
-    const late = await refusalOf(stage("for (;;);"));
-    expect(late.code).to.equal("deadline_exceeded");
-    // Whichever of its bounds it reaches first.
-    expect(late.message).to.match(/not ready after|code held it/);
-  });
-
-  it("whose code holds the process or takes its memory are ended; others go on after that", async () => {
-    await ask("innocent", "event", { id: "a" });
-    const started = performance.now();
-    const bad = world.client.call(agent, key("bad"), "request", request("eat"), {
-      deadlineMs: 60_000,
-    });
-    const error = await bad.then(
-      () => new Error("it came back"),
-      (cause: Error) => cause,
-    );
-    expect(error).to.be.instanceOf(ActorError);
-    expect(error.message).to.match(/memory|process of the app has ended/);
-    expect((await stateOf("innocent")).count).to.equal(1);
-    expect(performance.now() - started).to.be.lessThan(60_000);
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { agent } from "../../../schemas/apps/agent.ts";
+import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
   type AgentHost,
   type AgentWorld,
@@ -73,6 +74,36 @@ describe("an agent's turn that reaches a bound", function () {
       expect((await ask("a", "/")).body).to.deep.equal({ text: "done" });
     });
   }
+
+  it("leaves the state of other agents of the app as it was", async () => {
+    await world.deploy("hooks", AGENT_APP, AGENT_APP_CONFIG);
+    const counter = async (name: string, what: string, body?: unknown) => {
+      const { body: answer } = await world.client.call(
+        agent,
+        keyOf("hooks", "Counter", name),
+        "request",
+        {
+          method: body === undefined ? "GET" : "POST",
+          url: `http://app/agents/counter/one/${what}`,
+          headers: [["content-type", "application/json"]],
+          ...(body !== undefined && { body: { text: JSON.stringify(body) } }),
+        },
+      );
+      return JSON.parse(answer && "text" in answer ? answer.text : "");
+    };
+    await counter("innocent", "event", { id: "a" });
+    const { message } = await refusalOf(counter("bad", "eat"));
+    expect(message).to.match(/memory|process of the app has ended/);
+    expect((await counter("innocent", "state")).count).to.equal(1);
+  });
+
+  it("a bundle that runs for ever at its start is refused, without a word against its code", async () => {
+    // It may have been the machine.
+    const late = await refusalOf(world.check("endless", "for (;;);"));
+    expect(late.code).to.equal("deadline_exceeded");
+    // Whichever of its bounds it reaches first.
+    expect(late.message).to.match(/not ready after|code held it/);
+  });
 
   it("is tried once more if another turn may have reached the bound", async () => {
     const waiting = ask("waits", "/waits").catch(() => {});

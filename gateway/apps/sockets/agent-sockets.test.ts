@@ -10,7 +10,7 @@ import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../../actors/runtime/kinds/define-actor.ts";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { listen } from "../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -206,18 +206,23 @@ describe("AgentSockets", function () {
   });
 
   it("closes a socket with a reason that distinguishes faults of the agent's code from those of the platform", async () => {
-    await using w = await world();
-    for (const [code, reason] of [
-      ["app_failed", "The agent's code failed"],
-      ["app_broken", "The agent's app does not start"],
-      ["deadline_exceeded", "The agent does not answer"],
-    ] as const) {
+    const closeOf = async (code: ErrorCode) => {
+      await using w = await world();
       w.at.connect = () => Promise.reject(new ActorError(code, "TypeError: a secret"));
       const { socket } = await w.open();
-      const closed = Promise.withResolvers<unknown>();
-      socket.on("close", (...told) => closed.resolve([told[0], String(told[1])]));
-      expect(await closed.promise).to.deep.equal([1011, reason]);
-    }
+      const [number, reason] = await once(socket, "close");
+      return [number, String(reason)];
+    };
+    const closes = await Promise.all([
+      closeOf("app_failed"),
+      closeOf("app_broken"),
+      closeOf("deadline_exceeded"),
+    ]);
+    expect(closes).to.deep.equal([
+      [1011, "The agent's code failed"],
+      [1011, "The agent's app does not start"],
+      [1011, "The agent does not answer"],
+    ]);
   });
 
   it("delivers a client's frames beside slow batches, up to SOCKET_BATCHES_MAX of them", async () => {

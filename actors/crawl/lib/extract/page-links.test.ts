@@ -4,7 +4,6 @@ import {
   PAGE_LINKS_MAX,
   PAGE_TITLE_CHARS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
-import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { pageLinks } from "./page-links.ts";
 
 describe("pageLinks", () => {
@@ -101,27 +100,6 @@ describe("pageLinks", () => {
     expect(read(href(100_000)).links).to.have.length(0);
     expect(read(`<a href="${"&amp;".repeat(100_000)}">`).links).to.have.length(0);
   });
-
-  it("pageLinks() takes whatever comes in a bounded time", () => {
-    const megabytes = (part: string) => part.repeat(5_000_000 / part.length);
-    const hostile = [
-      Array.from({ length: 1_000_000 }, (_, index) => `<a href=/${index}>`).join(""),
-      megabytes("<div>"),
-      megabytes("<b>").concat(megabytes("</i>")),
-      megabytes("<"),
-      megabytes("<a href='"),
-      megabytes("<a href=x "),
-      megabytes("\u0000"),
-      megabytes("&amp"),
-      megabytes("<!--"),
-      megabytes("<title>&lt;"),
-      megabytes("<a \ud800=\udfff>"),
-      `<a ${megabytes("a=b ")}`,
-    ];
-    const takenMs = processorTime();
-    for (const html of hostile) expect(read(html).links.length).to.be.at.most(PAGE_LINKS_MAX);
-    expect(takenMs()).to.be.below(30_000);
-  }).timeout(120_000);
 });
 
 function read(html: string) {

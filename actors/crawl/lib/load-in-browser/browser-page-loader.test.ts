@@ -1,68 +1,24 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
-import { openPool } from "../../../../scripts/testing/printer.ts";
-import { childrenOf, isRunning } from "../../../../scripts/testing/process-children.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/lib/clock.ts";
-import { pageLoad, type Watched } from "../../workers/crawl-page/testing/page-load.ts";
-import type { PageAnswer } from "../load/page-loader.ts";
-import { BrowserPageLoader, type BrowserPageLoaderParts } from "./browser-page-loader.ts";
-
-type Parameters = Partial<Record<keyof CrawlRequest, unknown>>;
-type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
-
-const pageOf = (answer: PageAnswer): LoadedPage => {
-  if (answer.kind !== "page") throw new Error(JSON.stringify(answer));
-  return answer;
-};
-
-const browsers = () => childrenOf(process.pid).filter(isRunning);
-
-const script = (code: string) =>
-  `<!doctype html><title>here</title><p>kept</p><script>${code}</script>`;
-
-const answers =
-  (status: number, headers: Record<string, string>, body: string | Buffer = "") =>
-  (_: unknown, response: ServerResponse) => {
-    response.writeHead(status, headers).end(body);
-  };
+import type { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { answers, LoaderScene, pageOf, scriptPage } from "./testing/loader-scene.ts";
 
 describe("BrowserPageLoader", function () {
   this.timeout(180_000);
-  const pool = openPool();
-  const loaders: BrowserPageLoader[] = [];
+  const scene = new LoaderScene();
+  const { pool, open, load } = scene;
   let site: WebSite;
   let other: WebSite;
 
   before(async () => {
-    [site, other] = await Promise.all([WebSite.start(), WebSite.start(), pool.start()]);
+    ({ site, other } = await scene.start());
   });
-  beforeEach(() => {
-    site.requests.length = 0;
-    other.requests.length = 0;
-  });
-  afterEach(async () => {
-    await Promise.all(loaders.splice(0).map((loader) => loader.close()));
-    await until("contexts are given back", () => pool.contextsInUse === 0);
-  });
-  after(async () => {
-    await Promise.all([pool.close(), site[Symbol.asyncDispose](), other[Symbol.asyncDispose]()]);
-  });
-
-  function open(parameters: Parameters = {}, limits: BrowserPageLoaderParts["limits"] = {}) {
-    const request = CrawlRequest.parse({ url: site.url, ...parameters });
-    const loader = new BrowserPageLoader({ pool, clock: systemClock, request, limits });
-    loaders.push(loader);
-    return loader;
-  }
-
-  const load = (loader: BrowserPageLoader, url: string, watched: Watched = {}) =>
-    loader.load(pageLoad(url, watched));
+  beforeEach(() => scene.forgetRequests());
+  afterEach(() => scene.closeLoaders());
+  after(() => scene[Symbol.asyncDispose]());
 
   describe("load() gives the page", () => {
     it("as scripts have made it, with what its head says", async () => {
@@ -166,7 +122,7 @@ describe("BrowserPageLoader", function () {
       const name = "VendorBrowserRenderingCrawler/1.0";
       const url = site.page(
         "/name",
-        script(`const code = "postMessage(navigator.userAgent)";
+        scriptPage(`const code = "postMessage(navigator.userAgent)";
           const worker = new Worker(URL.createObjectURL(new Blob([code])));
           worker.onmessage = ({ data }) => {
             document.body.append(Object.assign(document.createElement("b"), { id: "done", textContent: data + "|" + navigator.userAgent }));
@@ -204,7 +160,7 @@ describe("BrowserPageLoader", function () {
 
     it("without scripts where they are off", async () => {
       const loader = open({ setJavaScriptEnabled: false });
-      const url = site.page("/off", script("document.title = 'ran'"));
+      const url = site.page("/off", scriptPage("document.title = 'ran'"));
       expect(pageOf(await load(loader, url)).html).to.contain("<title>here</title>");
     });
 
@@ -217,7 +173,7 @@ describe("BrowserPageLoader", function () {
       };
       expect(pageOf(await load(loader, large, { onLarge })).truncated).to.equal(false);
       expect(asked).to.equal(1);
-      const grown = site.page("/grown", script("document.body.append('€'.repeat(5_000_000))"));
+      const grown = site.page("/grown", scriptPage("document.body.append('€'.repeat(5_000_000))"));
       const answer = pageOf(await load(loader, grown, { onLarge }));
       expect(answer.truncated).to.equal(true);
       expect(Buffer.byteLength(answer.html)).to.be.within(
@@ -254,12 +210,12 @@ describe("BrowserPageLoader", function () {
     it("and goes nowhere else, whatever scripts and refreshes want", async () => {
       const there = other.page("/there", "there");
       const ways = {
-        location: script(`location.href = ${JSON.stringify(there)}`),
-        late: script(`addEventListener("load", () => location.replace("/elsewhere"))`),
+        location: scriptPage(`location.href = ${JSON.stringify(there)}`),
+        late: scriptPage(`addEventListener("load", () => location.replace("/elsewhere"))`),
         refresh: `<!doctype html><meta http-equiv=refresh content="0; url=${there}"><title>here</title>`,
-        reload: script("location.reload()"),
-        form: `${script("document.forms[0].submit()").replace("<p>", `<form action=${there} method=post></form><p>`)}`,
-        open: script(`open(${JSON.stringify(there)})`),
+        reload: scriptPage("location.reload()"),
+        form: `${scriptPage("document.forms[0].submit()").replace("<p>", `<form action=${there} method=post></form><p>`)}`,
+        open: scriptPage(`open(${JSON.stringify(there)})`),
       };
       const loader = open({ waitForTimeout: 200 });
       for (const [name, page] of Object.entries(ways)) {
@@ -333,96 +289,11 @@ describe("BrowserPageLoader", function () {
       expect(refused).to.have.property("reason").that.contains("not one this service fetches");
     });
 
-    it("where a page hangs, closes itself, crashes or leaves; and the next is loaded", async () => {
-      const loader = open({ gotoOptions: { timeout: 4_000 } }, { takeHtmlMs: 4_000 });
-      const patient = open();
-      const good = site.page("/good", "<p>good");
-      // On a busy machine that may take longer than it gives its pages.
-      const nextLoads = (what: string, by: BrowserPageLoader) =>
-        until(`a page after ${what}`, async () => (await load(by, good)).kind === "page", 60_000);
-      const cases = {
-        endless: [script("for (;;);"), "took longer than 4000 ms"],
-        late: [script(`addEventListener("load", () => { for (;;); })`), "took longer than 4000 ms"],
-        silent: [() => {}, "took longer than 4000 ms"],
-        blank: [script(`location.href = "about:blank"`), "navigated away", patient],
-      } as const;
-      for (const [name, [page, reason, by = loader]] of Object.entries(cases)) {
-        const answer = await load(by, site.page(`/${name}`, page));
-        expect(answer, name).to.have.property("kind", "failed");
-        expect(answer, name).to.have.property("reason").that.contains(reason);
-        expect(answer.browserMs, name).to.be.greaterThan(0);
-        await nextLoads(name, by);
-      }
-      const closed = await load(patient, site.page("/close", script("close()")));
-      expect(pageOf(closed).html).to.contain("kept");
-      const dialogs = script("alert(1); confirm(2); onbeforeunload = () => 1");
-      expect(pageOf(await load(patient, site.page("/dialogs", dialogs))).html).to.contain("kept");
-      await nextLoads("dialogs", patient);
-    });
-
     it("where the browser accepts no such cookie", async () => {
       const cookies = [{ name: "__Host-a", value: "b", domain: "127.0.0.2" }];
       const answer = await load(open({ cookies }), site.page("/good", "<p>good"));
       expect(answer).to.deep.include({ kind: "failed", retry: false, browserMs: 0 });
       expect(answer).to.have.property("reason").that.contains("Cannot set cookies");
-    });
-
-    it("where a renderer crashes, alone", async () => {
-      const loader = open({ gotoOptions: { timeout: 60_000 } });
-      const slow = site.page("/slow", (_, response) => {
-        response.write("<p>slow");
-        crashed.then(() => response.end());
-      });
-      const { promise: crashed, resolve: onCrash } = Promise.withResolvers<void>();
-      const beside = load(loader, slow);
-      await until("the other page loads", () => site.paths.includes("/slow"));
-      const hog = script(`const all = []; for (;;) all.push(new Array(1e6).fill(Math.random()))`);
-      const answer = await load(loader, other.page("/hog", hog));
-      expect(answer).to.deep.include({ kind: "failed", retry: true });
-      onCrash();
-      expect(pageOf(await beside).html).to.contain("slow");
-    });
-
-    it("where its browser dies, and loads the next in another", async () => {
-      const loader = open();
-      const asked = once(site.server, "request");
-      const pending = load(
-        loader,
-        site.page("/never", () => {}),
-      );
-      await asked;
-      for (const pid of pool.pids) process.kill(pid, "SIGKILL");
-      expect(await pending).to.include({ kind: "failed", retry: true, browserLost: true });
-      expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
-    });
-
-    it("where the browser dies that it has for itself; nobody else's does, nor it with theirs", async () => {
-      const loader = open();
-      const held: ServerResponse[] = [];
-      const slow = site.page("/slow", (_, response) => {
-        held.push(response);
-        response.write("<p>slow");
-      });
-      const both = async () => {
-        held.length = 0;
-        const loads = [load(loader, slow, { isAlone: true }), load(loader, slow)] as const;
-        await until("both are asked for", () => held.length === 2, 60_000);
-        const apart = browsers().filter((pid) => !pool.pids.includes(pid));
-        expect(apart).to.have.length(1);
-        return { loads, apart };
-      };
-      const answered = async (ended: readonly number[], loads: readonly Promise<PageAnswer>[]) => {
-        for (const pid of ended) process.kill(pid, "SIGKILL");
-        const [lost, other] = loads;
-        expect(await lost).to.include({ kind: "failed", retry: true, browserLost: true });
-        for (const response of held) response.end();
-        expect(await other).to.have.property("kind", "page");
-      };
-      const { loads, apart } = await both();
-      await answered(apart, loads);
-      await until("it is gone", () => browsers().every((pid) => pool.pids.includes(pid)), 60_000);
-      const again = await both();
-      await answered(pool.pids, again.loads.toReversed());
     });
 
     it("and throws the signal's reason when the turn is over", async () => {
@@ -443,32 +314,14 @@ describe("BrowserPageLoader", function () {
     });
   });
 
-  it("load() cuts a document that never ends, and one that grows without end when decoded", async () => {
-    const loader = open({ gotoOptions: { timeout: 60_000 } }, { takeHtmlMs: 60_000 });
-    const endless = site.page("/endless", (_, response) => {
-      const more = () => {
-        while (response.write(`<p>${"x".repeat(60_000)}`));
-      };
-      response.on("drain", more);
-      more();
-    });
-    const answer = pageOf(await load(loader, endless));
-    expect(answer.truncated).to.equal(true);
-    const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024, "a"));
-    const packed = answers(200, { "Content-Encoding": "gzip", "Content-Type": "text/html" }, bomb);
-    const unpacked = pageOf(await load(loader, site.page("/bomb", packed)));
-    expect(unpacked.truncated).to.equal(true);
-    expect(unpacked.html.length).to.be.at.most(CRAWL_BODY_BYTES_MAX);
-    expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
-  });
-
   it("load() leaves nothing of a page behind but what its site keeps", async () => {
     const loader = open();
-    const busy = script(`window.name = "left"; localStorage.kept = 1; document.cookie = "kept=1";
+    const busy =
+      scriptPage(`window.name = "left"; localStorage.kept = 1; document.cookie = "kept=1";
       setInterval(() => fetch("/beat"), 20)`);
     await load(loader, site.page("/busy", busy));
     site.page("/beat", "");
-    const next = script(`document.title = [window.name, history.length, localStorage.kept]`);
+    const next = scriptPage(`document.title = [window.name, history.length, localStorage.kept]`);
     const url = site.page("/next", next);
     expect(pageOf(await load(loader, url)).html).to.contain("<title>,2,1</title>");
     const beats = () => site.paths.filter((path) => path === "/beat").length;

@@ -145,10 +145,11 @@ describe("HttpPageLoader", () => {
 
   it("load() reports a pause whatever the body is, and allows a retry", async () => {
     const [patient, hasty] = [loaderOf(), loaderOf({}, { fetchMs: 10_000 })];
+    let pages = 0;
     const busy = (headers: Record<string, string>, status = 503, body: Uint8Array | string = "x") =>
       load(
         headers.Drips === undefined ? patient : hasty,
-        site.page("/busy", (_, response) => {
+        site.page(`/busy-${++pages}`, (_, response) => {
           response.removeHeader("Content-Type");
           response.writeHead(status, { "Retry-After": "7", ...headers }).write(body);
           if (headers.Drips === undefined) response.end();
@@ -156,14 +157,14 @@ describe("HttpPageLoader", () => {
       );
     const image = { "Content-Type": "image/png" };
     const coded = { "Content-Encoding": "compress" };
-    for (const answer of [
-      await busy(image),
-      await busy(image, 429),
-      await busy(coded),
-      await busy({}, 503, Buffer.alloc(8)),
-      await busy({ Drips: "1" }),
-      await busy({ "Content-Length": "100" }),
-    ]) {
+    for (const answer of await Promise.all([
+      busy(image),
+      busy(image, 429),
+      busy(coded),
+      busy({}, 503, Buffer.alloc(8)),
+      busy({ Drips: "1" }),
+      busy({ "Content-Length": "100" }),
+    ])) {
       expect(answer).to.include({ kind: "failed", retry: true, awayMs: 7_000 });
     }
     for (const [status, retry] of [

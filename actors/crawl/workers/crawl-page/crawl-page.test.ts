@@ -2,7 +2,6 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
-import { CRAWL_BODY_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { type Arrival, Arrivals } from "../../../../scripts/testing/arrivals.ts";
 import { until } from "../../../../scripts/testing/until.ts";
@@ -197,38 +196,6 @@ describe("crawl-page", function () {
     const [beside] = await crawled({ formats: ["html", "json"], jsonOptions }, [url]);
     const { blobs, jsonSource } = beside as Fetched;
     expect(jsonSource).to.equal(blobs[0]?.name);
-  });
-
-  it("fetchTurn() ends whatever the site does", async () => {
-    const body =
-      (bytes: Uint8Array | string, headers = {}) =>
-      (path: string) =>
-        site.page(path, (_, response) => response.writeHead(200, headers).end(bytes));
-    const bomb = gzipSync(Buffer.alloc(100_000_000, "<p>"));
-    const urls = [
-      site.page("/drip", async (_, response) => {
-        for (; !response.destroyed; await new Promise((done) => setTimeout(done, 50))) {
-          response.write("x");
-        }
-      }),
-      site.page("/hang", () => {}),
-      body(bomb, { "Content-Encoding": "gzip" })("/bomb"),
-      body(Buffer.alloc(20_000_000, "<a href=x>"))("/huge"),
-      body(Buffer.from([0xff, 0x3c, 0x70, 0x3e, 0xc3, 0x28]), {
-        "Content-Type": "text/html; charset=utf-8",
-      })("/broken"),
-      body("", { "Content-Encoding": "br" })("/empty"),
-      body("<title>\ud800</title>".repeat(3))("/surrogate"),
-      `${site.url}/${"a".repeat(8_000)}`,
-    ];
-    const outcomes = await crawled({ formats: ["html"] }, urls);
-    const kinds = outcomes.map((one) =>
-      one.kind === "fetched" ? (one.metadata.truncated ?? false) : one.kind,
-    );
-    expect(kinds.slice(0, 5)).to.deep.equal(["failed", "failed", true, true, false]);
-    const record = await world.record(outcomes[2]);
-    expect(record.html).to.have.length(CRAWL_BODY_BYTES_MAX);
-    expect(await world.record(outcomes[4])).to.deep.equal({ html: "\ufffd<p>\ufffd(" });
   });
 
   it("fetchTurn() reports a sitemap in slices; a redirect counts as an index", async () => {

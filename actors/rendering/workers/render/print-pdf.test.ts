@@ -44,19 +44,21 @@ describe("printPdf", function () {
     });
 
     it("a page that reloads for ever, or leads on by script for ever, is said to do so", async () => {
-      for (const [path, script, waitUntil] of [
+      const cases = [
         ["/reload", "location.reload()", "load"],
         ["/onload", "onload = () => location.reload()", "networkidle0"],
         ["/onward", "location.href = '/onward?' + Math.random()", "load"],
-      ] as const) {
-        const url = site.page(path, `<title>x</title><script>${script}</script>`);
-        const refused = await refusalOf(
-          print(pool, { url, gotoOptions: { waitUntil, timeout: 8_000 } }),
-        );
-        expect(refused.message, path).to.match(
-          /^Cannot print the page: it reloads or navigates by itself; it has replaced its document \d+ times$/,
-        );
-      }
+      ] as const;
+      await Promise.all(
+        cases.map(async ([path, script, waitUntil]) => {
+          const url = site.page(path, `<title>x</title><script>${script}</script>`);
+          const gotoOptions = { waitUntil, timeout: 8_000 };
+          const refused = await refusalOf(print(pool, { url, gotoOptions }));
+          expect(refused.message, path).to.match(
+            /^Cannot print the page: it reloads or navigates by itself; it has replaced its document \d+ times$/,
+          );
+        }),
+      );
     });
 
     it("a page that is slow, after it has led on once by script, is said to be slow", async () => {

@@ -1,0 +1,23 @@
+import { expect } from "chai";
+import { APP_VERSIONS_MAX } from "../../schemas/apps/limits.ts";
+import { AppPlatform } from "../../scripts/testing/app-platform.ts";
+
+describe("the upkeep of apps", function () {
+  this.timeout(240_000);
+
+  it("keeps a bundle that was deployed before and has gone with its version, so that it serves", async () => {
+    await using platform = await AppPlatform.start();
+    const code = (text: string) => `export default { fetch: () => new Response("${text}") };`;
+    await platform.deploy("again", code("first"));
+    for (let index = 0; index < APP_VERSIONS_MAX; index++) {
+      await platform.deploy("again", code(`later ${index}`));
+    }
+    const { body } = await platform.deploy("again", code("first"));
+    expect(body.result.versions.at(-1).number).to.be.greaterThan(1);
+    // What removes the old one has run when the version after it has been removed too.
+    await platform.deploy("again", code("last"));
+    const version = body.result.serving_version;
+    await platform.rest("POST", "/apps/again/rollback", { version });
+    expect((await platform.ask("again", "/")).text).to.equal("first");
+  });
+});
