@@ -62,6 +62,12 @@ export const METRICS = {
     help: "Copies of a stream that are not current: their server is away, catching up or broken",
     labels: ["stream"],
   },
+  stream_bytes: { type: "gauge", help: "Bytes that a stream stores", labels: ["stream"] },
+  stream_bytes_max: {
+    type: "gauge",
+    help: "Bytes at which a stream is full; left out where it has no bound of its own",
+    labels: ["stream"],
+  },
   tasks_waiting: { type: "gauge", help: "Tasks that no worker has taken", labels: OF_LANE },
   tasks_running: { type: "gauge", help: "Tasks that a worker has taken", labels: OF_LANE },
   tasks_oldest_seconds: { type: "gauge", help: "Age of a lane's first task", labels: OF_LANE },

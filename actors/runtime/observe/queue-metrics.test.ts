@@ -41,6 +41,15 @@ describe("exposeQueues()", function () {
         .map((line) => line.split(" "))
         .map(([name = "", value]) => [name.slice("trunkline_".length), Number(value)]),
     );
+  const sizes = async () => {
+    const infos = await Array.fromAsync(world.bus.jetstream.streams.list());
+    return Object.fromEntries(
+      infos.flatMap(({ config: { name, max_bytes }, state: { bytes } }) => [
+        [`stream_bytes{stream="${name}"}`, bytes],
+        ...(max_bytes > 0 ? [[`stream_bytes_max{stream="${name}"}`, max_bytes]] : []),
+      ]),
+    );
+  };
   const publish = (subject: string, payload = "{}") =>
     world.bus.jetstream.jetstream().publish(subject, payload);
 
@@ -55,6 +64,7 @@ describe("exposeQueues()", function () {
           0,
         ]),
       ),
+      ...(await sizes()),
       'tasks_waiting{kind="echo",lane="fast"}': 0,
       'tasks_waiting{kind="echo",lane="slow"}': 0,
       'tasks_running{kind="echo",lane="fast"}': 0,

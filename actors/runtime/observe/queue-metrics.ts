@@ -33,7 +33,9 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
   exposeGauge(registry, "bus_connected", () => Number(bus.connected));
   expose("mail_waiting", ({ mail }) => mail);
   expose("dead_letters", ({ deadLetters }) => deadLetters);
-  exposeCopies();
+  exposeStreams("stream_copies_behind", ({ behind }) => behind);
+  exposeStreams("stream_bytes", ({ bytes }) => bytes);
+  exposeStreams("stream_bytes_max", ({ bytesMax }) => bytesMax);
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
   exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
@@ -52,14 +54,20 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
     });
   }
 
-  function exposeCopies(): void {
+  function exposeStreams(
+    name: MetricName,
+    value: (figures: Queues["streams"][number]) => number | undefined,
+  ): void {
     new Gauge({
-      ...declaredMetric("stream_copies_behind"),
+      ...declaredMetric(name),
       registers,
       async collect() {
         const queues = await figures();
         this.reset();
-        for (const { stream, behind } of queues?.copies ?? []) this.set({ stream }, behind);
+        for (const of of queues?.streams ?? []) {
+          const found = value(of);
+          if (found !== undefined) this.set({ stream: of.stream }, found);
+        }
       },
     });
   }
