@@ -49,7 +49,7 @@ describe("reads of a git cache that is emptied under them", function () {
   /** Each checks its own answer. */
   function reads(): Record<string, (round: number) => Promise<void>> {
     const { repositories } = opened;
-    const archives = new Archives(repositories.parts, { now: Date.now, keptBytesMax: 0 });
+    const archives = new Archives(repositories.parts, { now: Date.now });
     const open = () => repositories.open(address(), signal);
     const reader = () => repositories.reader(address(), signal);
     return {
@@ -126,7 +126,8 @@ describe("reads of a git cache that is emptied under them", function () {
         const folder = random.pick(["git", "git/repos", "git/tmp", "git/packs"]);
         await rm(join(gateway.dataDir, folder), { recursive: true, force: true }).catch(() => {});
         wiped += 1;
-        for (let turns = random.integer(1, 60); turns > 0 && !isOver; turns--) await setImmediate();
+        for (let turns = random.integer(50, 400); turns > 0 && !isOver; turns--)
+          await setImmediate();
       }
     })();
     const faults: unknown[] = [];

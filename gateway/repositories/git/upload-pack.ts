@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
+import { gone } from "../cache/cache-files.ts";
 import { checkIntact, readInView } from "../cache/read-in-view.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -185,6 +186,8 @@ async function serveFrom(
     if (code !== null) await cloneIndexes.drop(repo);
     if (!output.isReleased && !hasLeft()) {
       if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
+      // A process that could not start has said nothing to the client.
+      if (output.isEmpty) throw gone(view.cwd);
       await checkIntact(view);
     }
   }
@@ -214,6 +217,10 @@ class HeldOutput {
   /** True when the output so far ends as every whole answer does. */
   get isWhole(): boolean {
     return FLUSH.equals(this.#end.subarray(-FLUSH.length));
+  }
+
+  get isEmpty(): boolean {
+    return this.#heldBytes === 0;
   }
 
   /** Returns the bytes to send now, if any. */

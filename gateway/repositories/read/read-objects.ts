@@ -82,9 +82,8 @@ export class ObjectReaders {
           this.#close(repo.id, opened);
         } catch (error) {
           const isIntact = await this.#cache.isIntact(opened.view, repo.manifest);
-          // Another process can answer instead of one that has ended.
-          const isLast = tries >= TRIES_MAX || !(error instanceof ReadProcessGone);
-          if (isIntact && isLast) throw error;
+          // Another process can answer instead of one that has ended, or that another reader has closed.
+          if (isIntact && !(error instanceof ReadProcessGone)) throw error;
           this.#close(repo.id, opened);
         }
         if (tries >= TRIES_MAX) throw cacheEmptied();
