@@ -15,7 +15,7 @@ import { tokenRoutes } from "./account/routes/tokens.ts";
 import { type AppAddresses, originOf, readAppRequest } from "./apps/app-addresses.ts";
 import type { AppPorts } from "./apps/app-ports.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
-import type { HearBelow } from "./apps/begun-requests.ts";
+import type { AnswerBelow } from "./apps/begun-requests.ts";
 import { appRoutes } from "./apps/routes/apps.ts";
 import { deliveryRoutes } from "./apps/routes/deliveries.ts";
 import { ServingApps } from "./apps/serving-apps.ts";
@@ -83,7 +83,7 @@ export interface AppsParts {
   appsDomain: string;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
   answerOn: AnswerOn;
-  hearBelow: HearBelow;
+  answerBelow: AnswerBelow;
   streams: StreamReader;
   /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
@@ -192,7 +192,7 @@ function ofApps(
   apps: AppsParts,
   measures: readonly RequestHandler[],
 ): RequestHandler {
-  const { secrets, blobs, limits, hearBelow, streams } = apps;
+  const { secrets, blobs, limits, answerBelow, streams } = apps;
   const serving = new ServingApps({ ...parts, secrets });
   const addresses = addressesOf(parts, apps);
   const router = Router();
@@ -206,7 +206,7 @@ function ofApps(
     if (asked) localsOf(response).askedOfApp = asked;
     next(asked ? undefined : "router");
   });
-  const ofRouter = { ...parts, blobs, serving, addresses, limits, hearBelow, streams };
+  const ofRouter = { ...parts, blobs, serving, addresses, limits, answerBelow, streams };
   const { isDiskFull = () => false } = parts;
   router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
   return router;

@@ -130,7 +130,7 @@ export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
-/** Below this subject a gateway is notified which requests of apps were begun. */
+/** Below this subject a gateway permits runs of requests to apps. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
 /** Core subject of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;

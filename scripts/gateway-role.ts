@@ -95,7 +95,7 @@ export async function startGatewayRole(
       lines: new BusLines(bus, STREAMS.appLogs),
       limits: config.agentLimits,
       answerOn: (...question) => answerOn({ bus, logger }, ...question),
-      hearBelow: (name, hear) => bus.hearBelow(name, hear),
+      answerBelow: (name, answer) => bus.answerBelow(name, answer),
       streams: {
         read: (rest, signal) => readAnswerStream({ bus, clock }, rest, signal),
         leave: (rest) => leaveAnswerStream(bus, rest),

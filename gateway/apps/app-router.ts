@@ -19,7 +19,7 @@ import { type AppAddresses, calledBaseOf, seenOriginOf } from "./app-addresses.t
 import { AppBodies, type TakenBody } from "./app-bodies.ts";
 import { answerHeaders, requestHeaders } from "./app-headers.ts";
 import { pathOf, withoutInside } from "./app-requests.ts";
-import { BegunRequests, type HearBelow } from "./begun-requests.ts";
+import { type AnswerBelow, BegunRequests } from "./begun-requests.ts";
 import type { ServingApps } from "./serving-apps.ts";
 import {
   type DeclaredEndpoint,
@@ -35,7 +35,7 @@ interface AppRouterParts {
   now: () => number;
   /** Limits of the agents of one account. */
   limits: AgentLimits;
-  hearBelow: HearBelow;
+  answerBelow: AnswerBelow;
   streams: StreamReader;
   /** Aborts when this process begins to stop. */
   stopping: AbortSignal;
@@ -102,7 +102,7 @@ function byDeclaration({ serving, addresses, ...parts }: AppRouterParts) {
 function byCode(parts: AppRouterParts) {
   const { actors, blobs, streams, addresses } = parts;
   const bodies = new AppBodies(blobs);
-  const begun = new BegunRequests(parts.hearBelow);
+  const begun = new BegunRequests(parts.answerBelow);
   return async (exchange: Exchange): Promise<void> => {
     const { request, response, asked } = exchange;
     const key = appKey(asked.accountId, asked.app);

@@ -1,39 +1,53 @@
-/**
- * Which requests the code of apps was given: a host says so, and where it is gone then no other runs them a second
- * time.
- */
+/** Permits one host to run a request to an app's code, so that a request whose host was lost is not run twice. */
 import { randomBytes } from "node:crypto";
 import type { EntryRequest } from "../../schemas/apps/agent.ts";
 import { type AppRequest, isSafeMethod } from "../../schemas/apps/app-exchange.ts";
 import { begunSubject } from "../../schemas/subjects.ts";
 
-/** Calls back with every message below `name`, including those of this process, while the connection lives. */
-export type HearBelow = (name: string, hear: (heard: { string(): string }) => void) => void;
+interface Question {
+  subject: string;
+  string(): string;
+  respond(answer: Uint8Array): unknown;
+}
+
+/** Answers every question below `name`, including those of this process. */
+export type AnswerBelow = (name: string, answer: (question: Question) => void) => void;
+
+/** The answer that permits a run. Any other refuses it. */
+const PERMITTED = Buffer.from("permitted");
+const REFUSED = Buffer.from("refused");
 
 export class BegunRequests {
   /** A name of this gateway only. */
   readonly #subject = begunSubject(randomBytes(8).toString("hex"));
-  readonly #underWay = new Map<string, NonNullable<EntryRequest["begun"]>>();
+  /** By the subject of a request: the run that was permitted. */
+  readonly #runs = new Map<string, string | undefined>();
   #last = 0;
 
-  constructor(hearBelow: HearBelow) {
-    hearBelow(this.#subject, (heard) => {
-      const begun = this.#underWay.get(heard.string());
-      if (begun) begun.isKnown = true;
+  constructor(answerBelow: AnswerBelow) {
+    answerBelow(this.#subject, (question) => {
+      question.respond(this.#permits(question.subject, question.string()) ? PERMITTED : REFUSED);
     });
   }
 
-  /** Calls with a fresh request for each try, so that the next host learns what was heard since. */
+  /** A host must ask for a permit before the code gets the request, unless its method is safe. */
   async run<T>(request: AppRequest, call: (request: EntryRequest) => Promise<T>): Promise<T> {
     if (isSafeMethod(request.method)) return call(request);
     this.#last += 1;
-    const number = String(this.#last);
-    const begun = { subject: `${this.#subject}.${number}`, request: number };
-    this.#underWay.set(number, begun);
+    const subject = `${this.#subject}.${this.#last}`;
+    this.#runs.set(subject, undefined);
     try {
-      return await call({ ...request, begun });
+      return await call({ ...request, permit: { subject } });
     } finally {
-      this.#underWay.delete(number);
+      this.#runs.delete(subject);
     }
+  }
+
+  /** A host that repeats its question, because the answer was lost, has the same answer. */
+  #permits(subject: string, run: string): boolean {
+    if (!this.#runs.has(subject)) return false;
+    const permitted = this.#runs.get(subject) ?? run;
+    this.#runs.set(subject, permitted);
+    return permitted === run;
   }
 }

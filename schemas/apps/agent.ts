@@ -127,17 +127,12 @@ export const agentAlarm = defineContract({
   },
 });
 
-/**
- * A request that may run but once: its host says when code is given it, and one that was begun elsewhere is refused.
- */
+/** A request with `permit` may run once: its host asks the gateway for a permit before code gets the request. */
 export const EntryRequest = AppRequest.extend({
-  begun: z
+  permit: z
     .object({
-      /** Hears `request` as soon as code has it. */
+      /** Answers the name of a run with `permitted`, or with another text where it may not run. */
       subject: z.string(),
-      request: z.string(),
-      /** The request has begun already. */
-      isKnown: z.boolean().optional(),
     })
     .optional(),
 });

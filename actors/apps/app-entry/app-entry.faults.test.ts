@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { appEntry } from "../../../schemas/apps/agent.ts";
-import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import pino from "pino";
+import { appEntry, type EntryRequest } from "../../../schemas/apps/agent.ts";
 import {
   type AgentHost,
   type AgentWorld,
@@ -11,6 +11,7 @@ import {
 } from "../../../scripts/testing/agent-world.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { answerOn } from "../../runtime/bus/answer.ts";
 
 /** Tells somebody outside what it does, and goes on when that one has answered. */
 const CODE = `
@@ -48,8 +49,8 @@ describe("app-entry", function () {
     await new Promise((resolve) => outside.close(resolve));
   });
 
-  const call = (method: string, path = "/act") => {
-    const request: AppRequest = { method, url: `http://app${path}`, headers: [] };
+  const call = (method: string, path = "/act", permit?: EntryRequest["permit"]) => {
+    const request = { method, url: `http://app${path}`, headers: [], ...(permit && { permit }) };
     return world.client.call(appEntry, app, "request", request, { deadlineMs: 50_000 });
   };
 
@@ -85,6 +86,34 @@ describe("app-entry", function () {
         expect((await told).body).to.deep.equal({ text: "done" });
       }
       expect(asked).to.have.length(runs);
+    }
+  });
+
+  it("a request runs only when its gateway has permitted that run, whatever answer is lost", async () => {
+    const { bus } = world.world;
+    const runs: string[] = [];
+    const stop = answerOn({ bus, logger: pino({ enabled: false }) }, "begun.test.1", (run) => {
+      runs.push(run);
+      // The first answer is lost with a server.
+      if (runs.length === 1) return new Promise(() => {});
+      return runs.length === 2 ? "permitted" : "refused";
+    });
+    try {
+      const told = call("POST", "/act", { subject: "begun.test.1" });
+      await until("the host asks", () => runs.length === 1);
+      // The process runs by now: the host has started it before it asked.
+      const running = await hosts[0]?.agents.processes.of(app);
+      expect(running?.process.isEnded).to.equal(false);
+      expect(asked).to.have.length(0);
+      await until("the host asks again, and the code has it", () => asked.length === 1);
+      asked[0]?.end("done");
+      expect((await told).body).to.deep.equal({ text: "done" });
+      expect(new Set(runs)).to.have.property("size", 1);
+      const again = await refusalOf(call("POST", "/act", { subject: "begun.test.1" }));
+      expect(again.code).to.equal("may_have_run");
+      expect(asked).to.have.length(1);
+    } finally {
+      stop();
     }
   });
 

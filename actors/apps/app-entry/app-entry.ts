@@ -1,4 +1,5 @@
 /** Entries of apps: `fetch` of the default export, which answers for the app itself and says who takes a socket. */
+import { randomBytes } from "node:crypto";
 import { appEntry, type EntryRequest } from "../../../schemas/apps/agent.ts";
 import { app } from "../../../schemas/apps/app.ts";
 import { type AppRequest, isSafeMethod } from "../../../schemas/apps/app-exchange.ts";
@@ -6,6 +7,7 @@ import type { TurnResult } from "../../../schemas/apps/app-process.ts";
 import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
+import { persist } from "../../runtime/bus/persist.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import {
   defineHosted,
@@ -13,6 +15,7 @@ import {
   type HostedInstance,
   type HostedMessage,
 } from "../../runtime/kinds/define-hosted.ts";
+import type { Clock } from "../../runtime/lib/clock.ts";
 import type { AppProcesses } from "../lib/app-host/app-processes.ts";
 import type { AppProcess } from "../lib/app-process/app-process.ts";
 import type { HostStreams } from "../lib/app-process/host-streams.ts";
@@ -28,7 +31,8 @@ import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { Turns, unexpected } from "../lib/app-process/turns.ts";
 
 interface AppEntryParts {
-  bus: Pick<Bus, "publish">;
+  bus: Pick<Bus, "ask">;
+  clock: Clock;
   actors: Pick<ActorClient, "call">;
   blobs: BodyBlobs;
   processes: AppProcesses;
@@ -107,22 +111,31 @@ class AppEntry implements HostedInstance<EntryMessages> {
     }
   }
 
-  async #request(id: string, { begun, ...input }: EntryRequest): Promise<unknown> {
-    if (begun?.isKnown) {
-      const text = "Cannot finish: its host was lost, and whether it had its effect is not known";
-      throw new ActorError("may_have_run", text);
-    }
-    const tell = () => begun && this.#parts.bus.publish(begun.subject, begun.request);
-    const { result, process } = await this.#turn(id, input, { tell, isUpgrade: false });
+  async #request(id: string, { permit, ...input }: EntryRequest): Promise<unknown> {
+    const permitted = permit && (() => this.#permitted(permit.subject));
+    const { result, process } = await this.#turn(id, input, { permitted, isUpgrade: false });
     const { blobs, streams } = this.#parts;
     const withRest = streams.withRest(process, result);
     if (withRest.type !== "answer") throw unexpected(result);
     return writeAnswer(blobs, this.#key, withRest.answer);
   }
 
+  /**
+   * Resolves when the gateway has permitted this run and no other. A notice without an answer could be lost with a
+   * server, and the next host would run the request again.
+   */
+  async #permitted(subject: string): Promise<void> {
+    const { bus, clock } = this.#parts;
+    const run = Buffer.from(randomBytes(9).toString("hex"));
+    const answer = await persist(clock, "begin the request", () => bus.ask(subject, run));
+    if (Buffer.from(answer).toString() === "permitted") return;
+    const text = "Cannot finish: its host was lost, and whether it had its effect is not known";
+    throw new ActorError("may_have_run", text);
+  }
+
   async #upgrade(id: string, input: AppRequest): Promise<unknown> {
     const { blobs } = this.#parts;
-    const { result } = await this.#turn(id, input, { tell: () => {}, isUpgrade: true });
+    const { result } = await this.#turn(id, input, { isUpgrade: true });
     if (result.type === "answer") {
       return { answer: await writeAnswer(blobs, this.#key, result.answer) };
     }
@@ -139,14 +152,16 @@ class AppEntry implements HostedInstance<EntryMessages> {
   async #turn(
     id: string,
     input: AppRequest,
-    { tell, isUpgrade }: { tell(): void; isUpgrade: boolean },
+    { permitted, isUpgrade }: { permitted?: (() => Promise<void>) | undefined; isUpgrade: boolean },
   ): Promise<{ result: TurnResult; process: AppProcess }> {
     const { blobs, processes } = this.#parts;
     const request = await readRequest(blobs, input);
     for (;;) {
+      // A host that is lost before the process has started leaves the request to the next one.
+      await processes.of(this.#key);
+      await permitted?.();
+      // Another process may have taken its place meanwhile.
       const { process } = await processes.of(this.#key);
-      // The notice leaves together with the request to the process, before the request can have an effect.
-      tell();
       const result = await entryTurn(process, { id, request, isUpgrade });
       if (!(result instanceof Error)) return { result, process };
       const isTiresome = processes.crashed(`${this.#key} ${id}`);

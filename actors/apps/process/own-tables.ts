@@ -9,6 +9,9 @@ CREATE TABLE IF NOT EXISTS _trunkline_storage (key TEXT PRIMARY KEY, value BLOB 
 CREATE TABLE IF NOT EXISTS _trunkline_answered (
   position INTEGER PRIMARY KEY, id TEXT NOT NULL, client TEXT, number INTEGER, result BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS _trunkline_settled (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL UNIQUE, below INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS _trunkline_connections (
   gateway TEXT NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, uri TEXT NOT NULL, tags TEXT NOT NULL,
   state TEXT, is_readonly INTEGER NOT NULL, has_protocol INTEGER NOT NULL, done TEXT NOT NULL,

@@ -18,6 +18,12 @@ const AGENT_REPLIES_MAX = 1_000;
  */
 const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 
+/**
+ * Clients of which an agent knows which calls are settled. A copy of a call is dropped when its deadline has passed,
+ * and no agent has as many clients in that time.
+ */
+export const AGENT_CLIENTS_MAX = 64;
+
 export type Outcome = { result: TurnResult } | { error: ProcessError };
 
 /** Smaller ones are not worth it. */
@@ -49,6 +55,11 @@ export class Replies {
   readonly #replies = new Map<string, Reply>();
   /** Ids by number, of each client. */
   readonly #ofClients = new Map<string, Map<number, string>>();
+  /**
+   * By client, the one that settled last is the last: below this number no reply is kept, and no call is run. A server
+   * or a host that stood still may deliver a copy of a call long after its client has the answer.
+   */
+  readonly #settled = new Map<string, number>();
   #bytes = 0;
   #last = 0;
 
@@ -61,6 +72,13 @@ export class Replies {
       const call = client === null ? undefined : { client: String(client), number: Number(number) };
       this.#add(String(id), { position: Number(position), bytes: Number(bytes), call });
     }
+    const marks = database.own("SELECT client, below FROM _trunkline_settled ORDER BY position");
+    for (const { client, below } of marks) this.#settled.set(String(client), Number(below));
+  }
+
+  /** True for a copy of a call whose reply was deleted because its client does not wait for it any more. */
+  isSettled({ client, number }: CallId): boolean {
+    return number < (this.#settled.get(client) ?? 0);
   }
 
   get(id: string): Outcome | undefined {
@@ -81,9 +99,32 @@ export class Replies {
       packed,
     );
     this.#add(id, { position, bytes: packed.length, call });
-    if (call) this.#remove(this.#settledBy(call));
+    if (call) {
+      const settled = this.#settledBy(call);
+      if (settled.length > 0) this.#mark(call.client, call.settled);
+      this.#remove(settled);
+    }
     // The removal comes second, so that no answer is removed to make room for one that is gone already.
-    this.#remove(this.#pastBounds());
+    const past = this.#pastBounds();
+    for (const known of past) {
+      const removed = this.#replies.get(known)?.call;
+      if (removed) this.#mark(removed.client, removed.number + 1);
+    }
+    this.#remove(past);
+  }
+
+  #mark(client: string, below: number): void {
+    const known = this.#settled.get(client) ?? 0;
+    this.#settled.delete(client);
+    this.#settled.set(client, Math.max(known, below));
+    this.#database.own(
+      "INSERT OR REPLACE INTO _trunkline_settled (client, below) VALUES (?, ?)",
+      ...[client, Math.max(known, below)],
+    );
+    const [oldest] = this.#settled.keys();
+    if (this.#settled.size <= AGENT_CLIENTS_MAX || oldest === undefined) return;
+    this.#settled.delete(oldest);
+    this.#database.own("DELETE FROM _trunkline_settled WHERE client = ?", oldest);
   }
 
   /** Deletes replies to calls that the client will not repeat, when there are enough of them. */

@@ -3,7 +3,12 @@
  * durable.
  */
 import { deserialize, serialize } from "node:v8";
-import type { ToProcess, TurnInput, TurnResult } from "../../../schemas/apps/app-process.ts";
+import type {
+  ProcessError,
+  ToProcess,
+  TurnInput,
+  TurnResult,
+} from "../../../schemas/apps/app-process.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import { AgentRefusal } from "../package/refusal.ts";
@@ -29,6 +34,12 @@ interface RunningTurn {
 
 type TakenTurn = Omit<ToProcess & { type: "turn" }, "type" | "agent">;
 
+/** The answer to a late copy of a call, which nobody waits for. */
+const SETTLED: ProcessError = {
+  name: "Error",
+  message: "Cannot run the call: its client has settled it",
+  refusal: "cancelled",
+};
 const NOTHING: TurnResult = { type: "nothing" };
 /** The others do no harm when they come again: frames have numbers, sockets are known, alarms look at what is due. */
 const KEPT = new Set<TurnInput["type"]>(["request", "deliver", "invoke", "connect"]);
@@ -92,6 +103,7 @@ export class TurnTaker {
     const key = `${input.type} ${id}`;
     const known = this.#underWay.get(key) ?? (isKept ? this.#agent.replies.get(key) : undefined);
     if (known !== undefined) return known;
+    if (isKept && call && this.#agent.replies.isSettled(call)) return { error: SETTLED };
     const outcome = this.#run({ id: key, call }, input, isKept);
     this.#underWay.set(key, outcome);
     try {

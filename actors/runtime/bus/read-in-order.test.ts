@@ -60,4 +60,34 @@ describe("readInOrder", function () {
     // It began anew for the lost connection, and did not wait until the consumer had been silent for long.
     expect(await reading).to.be.at.least(1);
   });
+
+  it("makes another consumer at once where no server knows yet where its first one is", async () => {
+    await using world = await startWorld();
+    const client = world.bus.jetstream.jetstream();
+    for (let number = 1; number <= 3; number++) await client.publish(SUBJECT, String(number));
+    let unheard = 3;
+    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the consumer.
+    const get: typeof client.consumers.get = async (...asked) => {
+      const consumer = await client.consumers.get(...asked);
+      if (unheard > 0) await consumer.delete();
+      unheard -= 1;
+      return consumer;
+    };
+    world.bus.jetstream.jetstream = () =>
+      Object.assign(Object.create(client), { consumers: { get } });
+    const read: string[] = [];
+    const messages = readInOrder(world.bus, {
+      stream: STREAMS.mail,
+      name: "test",
+      select: { filter_subjects: SUBJECT },
+      prefetch: 256,
+      signal: new AbortController().signal,
+    });
+    for await (const message of messages) {
+      read.push(message.string());
+      if (read.length === 3) break;
+    }
+    expect(read).to.deep.equal(["1", "2", "3"]);
+    expect(unheard).to.equal(-1);
+  });
 });

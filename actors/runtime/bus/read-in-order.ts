@@ -1,4 +1,5 @@
 /** Reads messages of a stream one after the other, with none left out, for as long as the connection holds. */
+import { setTimeout as wait } from "node:timers/promises";
 import type { JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "./bus.ts";
@@ -20,6 +21,10 @@ interface ReadOptions {
   started?: (pending: number) => void;
 }
 
+/** Pauses before the first pull of a consumer whose forerunner nobody heard of. */
+const UNHEARD_PAUSE_MS = 5;
+const UNHEARD_PAUSE_MS_MAX = 250;
+
 /**
  * Ends when the signal aborts or when the server of the consumer falls silent; throws BusLost when the connection was
  * lost. The reader then begins anew: where the server has forgotten the consumer, the library would make almost no
@@ -27,8 +32,22 @@ interface ReadOptions {
  */
 export async function* readInOrder(
   bus: Bus,
-  { stream, name, select, prefetch, signal, started }: ReadOptions,
+  options: ReadOptions,
 ): AsyncGenerator<JsMsg, void, undefined> {
+  let pauseMs = 0;
+  // In a cluster the answer that a consumer was made may arrive before this server knows where to route its requests,
+  // because the two travel on different connections. The first pull then has no responders (nats-server 2.15.2).
+  while (yield* readOnce(bus, options, pauseMs)) {
+    pauseMs = Math.min(Math.max(UNHEARD_PAUSE_MS, 2 * pauseMs), UNHEARD_PAUSE_MS_MAX);
+  }
+}
+
+/** Returns true where no server routed the first pull to the consumer, so that nothing was read. */
+async function* readOnce(
+  bus: Bus,
+  { stream, name, select, prefetch, signal, started }: ReadOptions,
+  pauseMs: number,
+): AsyncGenerator<JsMsg, boolean, undefined> {
   const consumer = await bus.whileConnected(() =>
     bus.jetstream.jetstream().consumers.get(stream, {
       ...select,
@@ -36,12 +55,14 @@ export async function* readInOrder(
     }),
   );
   const { num_pending: pending } = await consumer.info(true);
+  if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
     max_messages: prefetch,
     idle_heartbeat: CONSUMER_HEARTBEAT_MS,
   });
-  void endWhenSilent(messages);
+  const silence = endWhenSilent(messages);
   let lost = false;
+  let isRead = false;
   const stop = () => messages.stop();
   const forget = bus.onReconnect(() => {
     lost = true;
@@ -49,10 +70,11 @@ export async function* readInOrder(
   });
   signal.addEventListener("abort", stop);
   try {
-    if (signal.aborted) return;
+    if (signal.aborted) return false;
     started?.(pending);
     for await (const message of messages) {
-      if (signal.aborted) return;
+      if (signal.aborted) return false;
+      isRead = true;
       yield message;
     }
   } finally {
@@ -62,4 +84,5 @@ export async function* readInOrder(
     void consumer.delete().catch(() => {}); // It ends by itself, only later.
   }
   if (lost) throw new BusLost(`Cannot read ${stream} on: the connection was lost`);
+  return !isRead && !signal.aborted && (await silence);
 }

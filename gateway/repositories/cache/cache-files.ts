@@ -81,7 +81,7 @@ export class CacheFiles {
       mkdirSync(folder, { recursive: true });
     } catch (error) {
       // Another process is emptying the cache now. The next write fails with ENOENT and is repeated.
-      if (!isCode(error, "ENOENT")) throw error;
+      if (!isGone(error)) throw error;
     }
     return join(folder, `${purpose}-${randomBytes(9).toString("hex")}`);
   }
@@ -119,12 +119,19 @@ export const filesOf = (path: string): PackFiles => ({
 export const isCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));
 
+/** The error of a file system for a file that somebody has removed. */
+export const gone = (what: string) =>
+  Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
+
+/** `mkdir` says ENOTDIR where a folder above is being removed. */
+export const isGone = (error: unknown) => isCode(error, "ENOENT", "ENOTDIR");
+
 /** Entries of a folder; none where there is no such folder. */
 export async function entriesOf(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if (isCode(error, "ENOENT", "ENOTDIR")) return [];
+    if (isGone(error)) return [];
     throw error;
   }
 }
@@ -132,7 +139,7 @@ export async function entriesOf(folder: string): Promise<string[]> {
 /** Undefined where there is no such file. */
 export async function statOf(path: string) {
   return stat(path).catch((error: unknown) => {
-    if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;
+    if (isGone(error)) return undefined;
     throw error;
   });
 }

@@ -13,7 +13,9 @@ import {
   CacheFiles,
   dropPacksIndex,
   entriesOf,
+  gone,
   isCode,
+  isGone,
   linkedPack,
   OBJECTS_FROM_VIEW,
   removeAll,
@@ -38,6 +40,8 @@ export interface RepoView extends AsyncDisposable {
   environment: Readonly<Record<string, string>>;
   /** Differs for a folder that was made again under the same name. */
   madeId: string;
+  /** See `RepoCache.isIntact`, for the manifest that the view was opened with. */
+  isIntact(): Promise<boolean>;
 }
 
 interface ViewedRepo {
@@ -99,16 +103,17 @@ export class RepoCache {
         const madeId = await wholeView(cwd);
         // The cache was emptied after the view was made.
         if (madeId === undefined) throw gone(`view ${cwd}`);
+        const place = { cwd, madeId };
         return {
-          cwd,
-          madeId,
+          ...place,
+          isIntact: () => this.isIntact(place, manifest),
           environment: { GIT_DIR: ".", GIT_OBJECT_DIRECTORY: OBJECTS_FROM_VIEW },
           [Symbol.asyncDispose]: leave,
         };
       } catch (error) {
         await leave();
         const isFull = isCode(error, "ENOSPC");
-        if (!isFull && !isCode(error, "ENOENT")) throw error;
+        if (!isFull && !isGone(error)) throw error;
         if (tries >= TRIES_MAX) throw isFull ? error : cacheEmptied();
         // On a full disk this repository is worth more than those that nobody reads.
         if (isFull) await this.#makeRoom();
@@ -129,7 +134,10 @@ export class RepoCache {
    * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the
    * cache since: what a process then does not find in the view says nothing of the repository.
    */
-  async isIntact({ cwd, madeId }: RepoView, manifest: Manifest): Promise<boolean> {
+  async isIntact(
+    { cwd, madeId }: Pick<RepoView, "cwd" | "madeId">,
+    manifest: Manifest,
+  ): Promise<boolean> {
     return (await wholeView(cwd)) === madeId && (await hasPacks(cwd, manifest));
   }
 
@@ -346,9 +354,6 @@ export const cacheEmptied = () =>
     "Cannot read repository: the cache of this gateway is being emptied",
     { retryAfterS: 1 },
   );
-
-const gone = (what: string) =>
-  Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
 
 /** Notes that it is used. False where it is not there. */
 async function touch(path: string, now: number): Promise<boolean> {

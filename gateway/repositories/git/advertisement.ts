@@ -4,8 +4,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import type { CacheFiles } from "../cache/cache-files.ts";
+import { type CacheFiles, statOf } from "../cache/cache-files.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
+import { readInView } from "../cache/read-in-view.ts";
 import { runGit } from "../process/git-process.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
 
@@ -89,8 +90,18 @@ export class FetchCapabilities {
     return asked;
   }
 
-  async #ask(version: 0 | 2): Promise<Buffer> {
+  #ask(version: 0 | 2): Promise<Buffer> {
     const cwd = join(this.#files.root, "empty");
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const isIntact = async () => (await statOf(join(cwd, "HEAD"))) !== undefined;
+    return readInView(
+      async () => ({ isIntact }),
+      () => this.#askIn(cwd, version, signal),
+      { signal },
+    );
+  }
+
+  async #askIn(cwd: string, version: 0 | 2, signal: AbortSignal): Promise<Buffer> {
     await mkdir(join(cwd, "refs", "tags"), { recursive: true });
     await mkdir(join(cwd, "objects"), { recursive: true });
     await writeFile(join(cwd, "HEAD"), "ref: refs/heads/main\n");
@@ -106,7 +117,7 @@ export class FetchCapabilities {
     const { code, stdout, stderr } = await runGit(parameters, {
       cwd,
       environment: { GIT_PROTOCOL: `version=${version}` },
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal,
     });
     if (code !== 0) throw new Error(`Cannot ask git what it can do: ${stderr}`);
     return stdout;

@@ -11,6 +11,8 @@ import { accountFull } from "../../../schemas/repositories/git-storage.ts";
 import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import { checkIntact, readInView } from "../cache/read-in-view.ts";
+import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { commitPush } from "../packs/commit-push.ts";
@@ -96,9 +98,29 @@ async function decide(
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
   }
-  await reader.peek(PUSH_AHEAD_BYTES);
+  const ahead = await reader.peek(PUSH_AHEAD_BYTES);
   ends.defer(await parts.slots.enter(repo, signal));
-  const view = ends.use(await parts.cache.openObjects(repo, repo.manifest, signal));
+  // A pack that is all here can be read again.
+  const isRepeatable = ahead.length < PUSH_AHEAD_BYTES;
+  const { outcome, taken } = await readInView(
+    () => parts.cache.openObjects(repo, repo.manifest, signal),
+    (view) => {
+      const source = isRepeatable ? new PktReader(Readable.from([ahead])) : reader;
+      return decideIn(view, parts, repo, { push, reader: source, signal, ends });
+    },
+    { signal, isRepeatable, isDoubtful: (decided) => !decided.taken },
+  );
+  if (!taken || !outcome.faults.includes(REF_RESULTS.g)) return outcome;
+  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+}
+
+/** `taken` is absent where nothing of the push may be used. */
+async function decideIn(
+  view: RepoView,
+  parts: GitParts,
+  repo: OpenedRepo,
+  { push, reader, signal, ends }: Deciding,
+): Promise<{ outcome: PushOutcome; taken?: Quarantine }> {
   const { repoBytes } = parts.sizes;
   const room = repoBytes - repo.manifest.bytes;
   const ofAccount = await parts.storage.room(repo.accountId, signal);
@@ -106,18 +128,17 @@ async function decide(
   const taken = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
   if (taken.lacksRoom && ofAccount < room) {
     const stored = await parts.storage.get(repo.accountId, signal);
-    return unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message);
+    return { outcome: unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message) };
   }
   if (taken.lacksRoom) {
     // This goes without a wait, because only a later push can find the new room.
     parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
   }
-  if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
-  const outcome = await accept(parts, repo, { push, taken, signal, ends }).catch((error: unknown) =>
-    tooMuch(push, error),
+  if (taken.fault !== undefined) return { outcome: unpackFailed(push, taken.fault) };
+  const outcome = await accept(view, parts, repo, { push, taken, signal, ends }).catch(
+    (error: unknown) => tooMuch(push, error),
   );
-  if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
-  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+  return { outcome, taken };
 }
 
 /** Checks the push again, because the objects that it was checked against may have gone meanwhile. */
@@ -129,18 +150,25 @@ async function verifyAnew(
   const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  const view = ends.use(await parts.cache.openObjects(repo, manifest, signal));
-  const { repoBytes } = parts.sizes;
-  const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
-  const reader = new PktReader(packAgain(taken.files));
-  const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
-  if (again.fault !== undefined) return unpackFailed(push, again.fault);
   // Commands that were done already are not sent a second time.
   const isOpen = (number: number) =>
     push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
   const open = push.commands.filter((_, number) => isOpen(number));
   const rest = { ...push, commands: open };
-  const { unpack, faults } = await accept(parts, repo, { push: rest, taken: again, signal, ends });
+  const { repoBytes } = parts.sizes;
+  const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
+  const verified = await readInView(
+    () => parts.cache.openObjects(repo, manifest, signal),
+    async (view) => {
+      const reader = new PktReader(packAgain(taken.files));
+      const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
+      if (again.fault !== undefined) return again.fault;
+      return await accept(view, parts, repo, { push: rest, taken: again, signal, ends });
+    },
+    { signal },
+  );
+  if (typeof verified === "string") return unpackFailed(push, verified);
+  const { unpack, faults } = verified;
   const later = faults.values();
   return {
     unpack,
@@ -155,6 +183,7 @@ function packAgain(files: PackFiles | undefined): AsyncIterable<Buffer> {
 }
 
 async function accept(
+  view: RepoView,
   parts: GitParts,
   repo: OpenedRepo,
   { push, taken, signal, ends }: Omit<Deciding, "reader"> & { taken: Quarantine },
@@ -169,12 +198,16 @@ async function accept(
         sizes: parts.sizes,
       })
     : { types: new Map<string, string>(), treeDepth: repo.manifest.treeDepth };
-  if (inspected.fault !== undefined) return unpackFailed(push, inspected.fault);
+  if (inspected.fault !== undefined) {
+    await checkIntact(view);
+    return unpackFailed(push, inspected.fault);
+  }
   const tipsFaults = await tipFaults(commands, repo.manifest, inspected.types, taken, signal);
   const forward = await forwardCommands(commands, repo.manifest, taken, signal);
   const foreseen = foreseenFaults(commands, repo.manifest, forward);
   const known = tipsFaults.map((fault, number) => fault ?? foreseen[number]);
   const isFault = (fault: string | undefined) => fault !== undefined;
+  if (known.some(isFault)) await checkIntact(view);
   const isOver = push.capabilities.has("atomic") ? known.some(isFault) : known.every(isFault);
   if (isOver) {
     return { unpack: "ok", faults: known.map((fault) => fault ?? REF_RESULTS.a) };

@@ -3,6 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
+import { gone } from "../cache/cache-files.ts";
+import { checkIntact, readInView } from "../cache/read-in-view.ts";
+import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
@@ -121,52 +124,123 @@ async function sendKnown(
 
 /** True where it had a pack, and all of it was sent. */
 async function serveByGit(
-  { slots, cache, cloneIndexes, pace }: GitParts,
+  parts: GitParts,
   repo: OpenedRepo,
-  { request, response, signal, logger }: FetchExchange,
-  { head, parameters, input, config = {}, recording }: Asked & { recording: Recording | undefined },
+  exchange: FetchExchange,
+  asked: Served,
 ): Promise<boolean> {
-  const leave = await slots.enter(repo, signal);
+  const { signal } = exchange;
+  const leave = await parts.slots.enter(repo, signal);
   try {
-    await using view = await cache.open(repo, repo.manifest, signal);
-    const paced = new AnswerPace(response, pace);
-    const stalled = new AbortController();
-    const git = startGit([...parameters, "."], {
-      cwd: view.cwd,
-      environment: { ...view.environment, ...protocolOf(request) },
-      config,
-      signal: AbortSignal.any([signal, stalled.signal]),
-    });
-    git.stdin.end(input);
-    if (head) response.write(head);
-    let hasPack = false;
-    let end: Buffer = Buffer.alloc(0);
-    // Leaving in the middle is no fault. Without this option the iterator would end the stream with an error.
-    const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
-    for await (const chunk of chunks) {
-      // Git writes the number of a band and what is on it one after the other.
-      if (!hasPack) hasPack = Buffer.concat([end, chunk]).includes(PACK_BEGINS);
-      end = Buffer.concat([end, chunk.subarray(-PACK_BEGINS.length)]).subarray(-PACK_BEGINS.length);
-      recording?.add(chunk);
-      // A client that takes too little ends the process, and its answer is cut off.
-      await paced.write(chunk, signal).catch(() => stalled.abort());
-      if (signal.aborted || stalled.signal.aborted) break;
-    }
-    git.stdout.destroy();
-    const { code, stderr } = await git.exit;
-    if (code !== 0) {
-      logger.info({ code, stderr }, "upload-pack failed");
-      if (code !== null) await cloneIndexes.drop(repo);
-    }
-    // If git ended by itself, its protocol states why. Otherwise the answer is cut off.
-    if (code === null) response.destroy();
-    else await paced.end(signal);
-    const isWhole = FLUSH.equals(end.subarray(-FLUSH.length));
-    if (code === 0 && isWhole) await recording?.keep({ hasPack });
-    // A client that has all of it may leave before git has ended.
-    return hasPack && isWhole;
+    return await readInView(
+      () => parts.cache.open(repo, repo.manifest, signal),
+      (view, isLast) => serveFrom(view, parts, repo, exchange, { ...asked, isLast }),
+      { signal },
+    );
   } finally {
     leave();
+  }
+}
+
+interface Served extends Asked {
+  recording: Recording | undefined;
+}
+
+/** Sends git's answer. Unless `isLast`, a failure of git before the pack begins rejects, and nothing is sent. */
+
+async function serveFrom(
+  view: RepoView,
+  { cloneIndexes, pace }: GitParts,
+  repo: OpenedRepo,
+  { request, response, signal, logger }: FetchExchange,
+  { head, parameters, input, config = {}, recording, isLast }: Served & { isLast: boolean },
+): Promise<boolean> {
+  const stalled = new AbortController();
+  const git = startGit([...parameters, "."], {
+    cwd: view.cwd,
+    environment: { ...view.environment, ...protocolOf(request) },
+    config,
+    signal: AbortSignal.any([signal, stalled.signal]),
+  });
+  git.stdin.end(input);
+  const paced = new AnswerPace(response, pace);
+  const hasLeft = () => signal.aborted || stalled.signal.aborted;
+  const send = async (chunk: Buffer) => {
+    if (head && !response.headersSent) response.write(head);
+    recording?.add(chunk);
+    // A client that takes too little ends the process, and its answer is cut off.
+    await paced.write(chunk, signal).catch(() => stalled.abort());
+  };
+  const output = new HeldOutput();
+  // Leaving in the middle is no fault. Without this option the iterator would end the stream with an error.
+  const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
+  for await (const chunk of chunks) {
+    const ready = output.take(chunk);
+    if (ready) await send(ready);
+    if (hasLeft()) break;
+  }
+  git.stdout.destroy();
+  const { code, stderr } = await git.exit;
+  if (code !== 0) {
+    logger.info({ code, stderr }, "upload-pack failed");
+    if (code !== null) await cloneIndexes.drop(repo);
+    if (!output.isReleased && !hasLeft()) {
+      if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
+      // A process that could not start has said nothing to the client.
+      if (output.isEmpty) throw gone(view.cwd);
+      await checkIntact(view);
+    }
+  }
+  if (!output.isReleased) await send(output.release());
+  // If git ended by itself, its protocol states why. Otherwise the answer is cut off.
+  if (code === null) response.destroy();
+  else await paced.end(signal);
+  if (code === 0 && output.isWhole) await recording?.keep({ hasPack: output.hasPack });
+  // A client that has all of it may leave before git has ended.
+  return output.hasPack && output.isWhole;
+}
+
+/** Until the pack begins, git can be run again: the client has nothing yet. */
+const HELD_BYTES_MAX = 64 * 1024;
+/** People wait for the progress that git reports before it. */
+const HELD_MS_MAX = 1_000;
+
+/** The output of git on its way to the client, held back until the pack begins. */
+class HeldOutput {
+  readonly #startedAt = performance.now();
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #end: Buffer = Buffer.alloc(0);
+  isReleased = false;
+  hasPack = false;
+
+  /** True when the output so far ends as every whole answer does. */
+  get isWhole(): boolean {
+    return FLUSH.equals(this.#end.subarray(-FLUSH.length));
+  }
+
+  get isEmpty(): boolean {
+    return this.#heldBytes === 0;
+  }
+
+  /** Returns the bytes to send now, if any. */
+  take(chunk: Buffer): Buffer | undefined {
+    // Git writes the number of a band and what is on it one after the other.
+    this.hasPack ||= Buffer.concat([this.#end, chunk]).includes(PACK_BEGINS);
+    const last = chunk.subarray(-PACK_BEGINS.length);
+    this.#end = Buffer.concat([this.#end, last]).subarray(-PACK_BEGINS.length);
+    if (this.isReleased) return chunk;
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    const isLate = performance.now() - this.#startedAt > HELD_MS_MAX;
+    return this.hasPack || isLate || this.#heldBytes > HELD_BYTES_MAX ? this.release() : undefined;
+  }
+
+  release(): Buffer {
+    this.isReleased = true;
+    const held = Buffer.concat(this.#held);
+    this.#held = [];
+    return held;
   }
 }
 

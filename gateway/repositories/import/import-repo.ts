@@ -12,7 +12,7 @@ import {
   type RepoOrigin,
   repo as repoContract,
 } from "../../../schemas/repositories/repo.ts";
-import { removeAll, statOf } from "../cache/cache-files.ts";
+import { gone, removeAll, statOf } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
@@ -83,6 +83,8 @@ export async function importRepo(
   } catch (error) {
     // Whatever it waited for just then, and what that said of it.
     late.signal.throwIfAborted();
+    // Somebody has emptied the cache, so the origin is not at fault. The task is run again.
+    if (!(await statOf(folder))) throw gone(folder);
     throw error;
   } finally {
     leave();

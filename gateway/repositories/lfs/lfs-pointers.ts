@@ -20,8 +20,7 @@ export async function lfsPointers(
   if (tips.length === 0) return new Map();
   const leave = await slots.enter(repo, signal);
   try {
-    using view = await readers.view(repo, signal);
-    return await pointersIn(view, tips, signal);
+    return await readers.inView(repo, signal, (view) => pointersIn(view, tips, signal));
   } finally {
     leave();
   }

@@ -2,7 +2,8 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
-import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
+import { type CacheFiles, filesOf, gone, removeAll, statOf } from "../cache/cache-files.ts";
+import { checkIntact } from "../cache/read-in-view.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { PktReader } from "../git/pkt-line.ts";
 import { feed, type GitExit, startGit } from "../process/git-process.ts";
@@ -27,10 +28,13 @@ const STRICT =
 /** The error of git when it reads more than `--max-input-size`. */
 const TOO_LARGE = /^fatal: pack exceeds maximum allowed size/m;
 
-/** Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. */
+/**
+ * Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. Rejects as `gone`
+ * does where git found a fault while somebody emptied the cache.
+ */
 export async function quarantinePack(
   files: CacheFiles,
-  view: Pick<RepoView, "cwd" | "environment">,
+  view: Pick<RepoView, "cwd" | "environment" | "isIntact">,
   reader: PktReader,
   { room, repoBytes, signal }: { room: number; repoBytes: number; signal: AbortSignal },
 ): Promise<Quarantine> {
@@ -73,7 +77,11 @@ export async function quarantinePack(
     });
     const name = /^pack\t([0-9a-f]{40})\n/.exec(stdout)?.[1];
     if (exit.code !== 0 || name === undefined) {
-      if (!TOO_LARGE.test(exit.stderr)) return { ...quarantine, fault: faultOf(exit) };
+      if (!TOO_LARGE.test(exit.stderr)) {
+        await checkIntact(view);
+        if (!(await statOf(folder))) throw gone(folder);
+        return { ...quarantine, fault: faultOf(exit) };
+      }
       return { ...quarantine, fault: repoTooLarge(repoBytes - room, repoBytes), lacksRoom: true };
     }
     return { ...quarantine, files: withWhole(filesOf(join(folder, "pack", `pack-${name}`))) };

@@ -1,5 +1,5 @@
 /** All files of a commit as one: made once by git, and kept on disk for who asks next. */
-import { mkdir, open, readdir, rename, stat, utimes } from "node:fs/promises";
+import { mkdir, open, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -7,7 +7,7 @@ import {
   ARCHIVE_FILES_MAX,
   PATH_BYTES_MAX,
 } from "../../../schemas/repositories/limits.ts";
-import { isCode, removeAll } from "../cache/cache-files.ts";
+import { entriesOf, isCode, removeAll } from "../cache/cache-files.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
@@ -20,9 +20,12 @@ const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
 export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
 
-interface Archive {
+/** An archive that stays readable until it is disposed of, also when the cache is emptied. */
+interface Archive extends AsyncDisposable {
   path: string;
   bytes: number;
+  /** Yields the bytes from `start` to `end`, both included. */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
 }
 
 type ArchiveParts = Pick<GitParts, "slots" | "cache"> & { readers: ObjectReaders };
@@ -52,7 +55,6 @@ export class Archives {
     return join(this.#parts.cache.files.root, "archives");
   }
 
-  /** The file is there when this resolves, and for a while after. */
   async get(
     repo: OpenedRepo,
     { commit, format }: { commit: string; format: ArchiveFormat },
@@ -70,19 +72,24 @@ export class Archives {
     }
     const made = await this.#find(path);
     if (made) return made;
-    const text = "Cannot make archive: others need the room; try again";
+    const text = "Cannot make archive: it was removed from the cache at once; try again";
     throw new ActorError("unavailable", text, { retryAfterS: 1 });
   }
 
   async #find(path: string): Promise<Archive | undefined> {
-    try {
-      const used = this.#now() / 1_000;
-      await utimes(path, used, used);
-      return { path, bytes: (await stat(path)).size };
-    } catch (error) {
+    const file = await open(path).catch((error: unknown) => {
       if (isCode(error, "ENOENT")) return undefined;
       throw error;
-    }
+    });
+    if (!file) return undefined;
+    const used = this.#now() / 1_000;
+    await file.utimes(used, used);
+    return {
+      path,
+      bytes: (await file.stat()).size,
+      read: (start, end) => file.createReadStream({ start, end, autoClose: false }),
+      [Symbol.asyncDispose]: () => file.close(),
+    };
   }
 
   async #make(
@@ -94,27 +101,40 @@ export class Archives {
     const lateness = new AbortController();
     const timer = setTimeout(() => lateness.abort(tooLong()), this.#msMax);
     const late = lateness.signal;
-    const temporary = this.#parts.cache.files.temporary("archive");
     let leave = () => {};
     try {
       leave = await this.#parts.slots.enter(repo, late);
-      using view = await this.#parts.readers.view(repo, late);
-      await checkFiles(view, commit, late);
       const prefix = `${repo.address.name}-${commit.slice(0, 12)}/`;
       const parameters = ["archive", `--format=${format}`, `--prefix=${prefix}`, commit];
-      await toFile(view, parameters, temporary, late);
-      await mkdir(this.#folder, { recursive: true });
-      await rename(temporary, path);
+      await this.#parts.readers.inView(repo, late, async (view) => {
+        await checkFiles(view, commit, late);
+        await this.#write(view, path, parameters, late);
+      });
       await this.#removeOldest();
     } finally {
       clearTimeout(timer);
-      await removeAll(temporary);
       leave();
     }
   }
 
+  async #write(
+    view: HeldView,
+    path: string,
+    parameters: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const temporary = this.#parts.cache.files.temporary("archive");
+    try {
+      await toFile(view, parameters, temporary, signal);
+      await mkdir(this.#folder, { recursive: true });
+      await rename(temporary, path);
+    } finally {
+      await removeAll(temporary);
+    }
+  }
+
   async #removeOldest(): Promise<void> {
-    const names = await readdir(this.#folder);
+    const names = await entriesOf(this.#folder);
     const kept = await Promise.all(
       names.map(async (name) => {
         const path = join(this.#folder, name);

@@ -62,14 +62,18 @@ export async function readDiff(
 ): Promise<Diff> {
   const leave = await parts.slots.enter(repo, signal);
   try {
-    using view = await parts.readers.view(repo, signal);
-    const run = (format: readonly string[], bytesMax: number) => {
-      const parameters = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", ...format];
-      return cut([...parameters, base, head, "--"], view, { bytesMax, msMax, signal });
-    };
-    const listed = await run(["--raw", "--no-abbrev", "--numstat", "-z"], DIFF_LIST_BYTES_MAX);
+    const [listed, patch] = await parts.readers.inView(repo, signal, async (view) => {
+      const run = (format: readonly string[], bytesMax: number) => {
+        const parameters = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", ...format];
+        return cut([...parameters, base, head, "--"], view, { bytesMax, msMax, signal });
+      };
+      const list = ["--raw", "--no-abbrev", "--numstat", "-z"];
+      return [
+        await run(list, DIFF_LIST_BYTES_MAX),
+        await run(["-p", "--full-index"], DIFF_PATCH_BYTES_MAX),
+      ];
+    });
     const { files, whole } = parseList(listed.output);
-    const patch = await run(["-p", "--full-index"], DIFF_PATCH_BYTES_MAX);
     return {
       files: files.slice(0, DIFF_FILES_MAX),
       patch: wholeLines(patch.output, patch.isCut),

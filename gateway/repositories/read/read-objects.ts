@@ -5,6 +5,7 @@
 
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
+import { readInView } from "../cache/read-in-view.ts";
 import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
@@ -25,7 +26,7 @@ export interface ObjectReader {
   read(name: string): Promise<ReadObject | undefined>;
 }
 
-export type HeldView = Pick<RepoView, "cwd" | "environment"> & Disposable;
+export type HeldView = Pick<RepoView, "cwd" | "environment" | "isIntact"> & Disposable;
 
 interface Opened {
   process: ReadProcess;
@@ -80,12 +81,9 @@ export class ObjectReaders {
           // The cache was emptied below it: only a new one can tell.
           this.#close(repo.id, opened);
         } catch (error) {
-          const isGone = error instanceof ReadProcessGone;
-          if (
-            isGone ? tries >= TRIES_MAX : await this.#cache.isIntact(opened.view, repo.manifest)
-          ) {
-            throw error;
-          }
+          const isIntact = await this.#cache.isIntact(opened.view, repo.manifest);
+          // Another process can answer instead of one that has ended, or that another reader has closed.
+          if (isIntact && !(error instanceof ReadProcessGone)) throw error;
           this.#close(repo.id, opened);
         }
         if (tries >= TRIES_MAX) throw cacheEmptied();
@@ -105,10 +103,21 @@ export class ObjectReaders {
     return {
       cwd,
       environment,
+      isIntact: () => this.#cache.isIntact(opened.view, repo.manifest),
       [Symbol.dispose]: () => {
         opened.holders -= 1;
       },
     };
+  }
+
+  /** Runs a read by git in a view of `view`; see `readInView`. */
+  inView<T>(
+    repo: OpenedRepo,
+    signal: AbortSignal,
+    read: (view: HeldView) => Promise<T>,
+    options: { isDoubtful?: (result: T) => boolean } = {},
+  ): Promise<T> {
+    return readInView(() => this.view(repo, signal), read, { ...options, signal });
   }
 
   /** Lets those go that nobody has used for a while. */

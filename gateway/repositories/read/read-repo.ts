@@ -191,14 +191,15 @@ export class RepoReader {
   async #firstParents(tip: string, count: number, offset: number): Promise<string[]> {
     const leave = await this.#parts.slots.enter(this.#repo, this.#signal);
     try {
-      using view = await this.#readers.view(this.#repo, this.#signal);
       const range = [`--max-count=${count}`, `--skip=${offset}`, tip, "--"];
-      const { code, stdout, stderr } = await runGit(["rev-list", "--first-parent", ...range], {
-        ...view,
-        signal: this.#signal,
+      return await this.#readers.inView(this.#repo, this.#signal, async ({ cwd, environment }) => {
+        const { code, stdout, stderr } = await runGit(["rev-list", "--first-parent", ...range], {
+          ...{ cwd, environment },
+          signal: this.#signal,
+        });
+        if (code !== 0) throw new Error(`Cannot walk history: ${stderr}`);
+        return stdout.toString("latin1").split("\n").filter(Boolean);
       });
-      if (code !== 0) throw new Error(`Cannot walk history: ${stderr}`);
-      return stdout.toString("latin1").split("\n").filter(Boolean);
     } finally {
       leave();
     }

@@ -1,5 +1,4 @@
 /** REST routes that answer with bytes of a repository: single files, and archives of all of them. */
-import { createReadStream } from "node:fs";
 import type { Response } from "express";
 import type { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -137,14 +136,14 @@ function archive({ repositories, archives }: ContentParts & { archives: Archives
     const repo = await repositories.open(addressOf(parameters), signal);
     const id = await repositories.readerOf(repo, signal).resolve(ref);
     if (id === undefined) return notFound("Ref");
-    const made = await archives.get(repo, { commit: id, format: known });
+    await using made = await archives.get(repo, { commit: id, format: known });
     const name = `${repo.address.name}-${id.slice(0, 12)}.${known}`;
     response.set("Content-Disposition", `attachment; filename="${name}"`);
     const named = {
       tag: `${id}.${known}`,
       bytes: made.bytes,
       type: ARCHIVE_FORMATS[known],
-      read: (start: number, end: number) => createReadStream(made.path, { start, end }),
+      read: made.read,
     };
     await answerRanged(response.req, response, named, signal);
   };

@@ -5,6 +5,7 @@ import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { EVENT_COMMITS_MAX } from "../../../schemas/repositories/limits.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-event.ts";
+import { checkIntact, readInView } from "../cache/read-in-view.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
@@ -42,25 +43,36 @@ export async function describePush(
   const repo: OpenedRepo = { id, accountId: address.accountId, address, manifest };
   const leave = await slots.enter(repo, signal);
   try {
-    await using view = await cache.open(repo, manifest, signal);
-    const described: DescribedRef[] = [];
-    // Commits of one ref of a push are not new in the refs after it.
-    const before = new Set(others);
-    for (const { number, before: old, after } of changes) {
-      const known = old === ZERO_ID ? [...before] : [old];
-      const pushed = await newIn(view, after, known, signal).catch((error: unknown) => {
-        signal.throwIfAborted();
-        // A ref may lead to what is no commit, or to what was pruned since.
-        if (error instanceof ActorError) return null;
-        throw error;
-      });
-      described.push({ number, pushed });
-      before.add(after);
-    }
-    return described;
+    const open = () => cache.open(repo, manifest, signal);
+    return await readInView(open, (view) => describeIn(view, { changes, others }, signal), {
+      signal,
+    });
   } finally {
     leave();
   }
+}
+
+async function describeIn(
+  view: RepoView,
+  { changes, others }: Pick<AskedPush, "changes" | "others">,
+  signal: AbortSignal,
+): Promise<DescribedRef[]> {
+  const described: DescribedRef[] = [];
+  // Commits of one ref of a push are not new in the refs after it.
+  const before = new Set(others);
+  for (const { number, before: old, after } of changes) {
+    const known = old === ZERO_ID ? [...before] : [old];
+    const pushed = await newIn(view, after, known, signal).catch(async (error: unknown) => {
+      signal.throwIfAborted();
+      if (!(error instanceof ActorError)) throw error;
+      await checkIntact(view);
+      // A ref may lead to what is no commit, or to what was pruned since.
+      return null;
+    });
+    described.push({ number, pushed });
+    before.add(after);
+  }
+  return described;
 }
 
 async function newIn(

@@ -163,15 +163,17 @@ async function checkedByGit(
 ): Promise<TakenPack> {
   const leave = await parts.slots.enter(repo, signal);
   try {
-    using view = await parts.readers.view(repo, signal);
     const { repoBytes } = parts.sizes;
     const room = repoBytes - repo.manifest.bytes;
-    const source = new PktReader(whole(pack));
-    const taken = await quarantinePack(parts.cache.files, view, source, {
-      room,
-      repoBytes,
+    const taken = await parts.readers.inView(
+      repo,
       signal,
-    });
+      (view) => {
+        const source = new PktReader(whole(pack));
+        return quarantinePack(parts.cache.files, view, source, { room, repoBytes, signal });
+      },
+      { isDoubtful: ({ fault }) => fault !== undefined },
+    );
     const { files, fault, lacksRoom } = taken;
     if (files && fault === undefined) return Object.assign(taken, { files });
     await taken[Symbol.asyncDispose]();

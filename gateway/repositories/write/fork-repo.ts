@@ -11,14 +11,15 @@ import {
   SWAP_PACKS_MAX,
 } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
-import { filesOf, removeAll } from "../cache/cache-files.ts";
+import { filesOf, gone, removeAll, statOf } from "../cache/cache-files.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { lfsPointers } from "../lfs/lfs-pointers.ts";
 import type { KeptLfsObject } from "../lfs/lfs-store.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { commitPush } from "../packs/commit-push.ts";
-import { heldNow, type KeptPack } from "../packs/pack-store.ts";
+import { heldNow, type KeptPack, type PackFiles } from "../packs/pack-store.ts";
 import { runGit } from "../process/git-process.ts";
+import type { HeldView } from "../read/read-objects.ts";
 import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
 
 /** Refs of a fork in one message, as JSON; more come in parts. */
@@ -271,29 +272,38 @@ async function packRefs(
   if (refs.length === 0) return [];
   const { slots, cache, readers, packs } = repositories.parts;
   const leave = await slots.enter(repo, signal);
-  const folder = resolve(cache.files.temporary("fork"));
   try {
-    using view = await readers.view(repo, signal);
-    await mkdir(folder, { recursive: true });
-    const { code, stdout, stderr } = await runGit(
-      ["pack-objects", "--revs", "--delta-base-offset", "-q", join(folder, "pack")],
-      {
-        cwd: view.cwd,
-        environment: view.environment,
-        input: `${[...new Set(refs.map(([, id]) => id))].join("\n")}\n`,
-        signal,
-      },
-    );
-    const name = stdout.toString("latin1").trim();
-    if (code !== 0 || !/^[0-9a-f]{40}$/.test(name)) throw new Error(`Cannot fork: ${stderr}`);
-    const files = filesOf(join(folder, `pack-${name}`));
-    const pack = await packs.put(repo.accountId, files, signal);
-    await cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
-    return [pack];
+    return await readers.inView(repo, signal, async (view) => {
+      const folder = resolve(cache.files.temporary("fork"));
+      try {
+        const files = await packInto(folder, view, refs, signal);
+        const pack = await packs.put(repo.accountId, files, signal);
+        await cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
+        return [pack];
+      } finally {
+        await removeAll(folder);
+      }
+    });
   } finally {
-    await removeAll(folder);
     leave();
   }
+}
+
+async function packInto(
+  folder: string,
+  { cwd, environment }: HeldView,
+  refs: readonly [string, string][],
+  signal: AbortSignal,
+): Promise<PackFiles> {
+  await mkdir(folder, { recursive: true });
+  const parameters = ["pack-objects", "--revs", "--delta-base-offset", "-q", join(folder, "pack")];
+  const input = `${[...new Set(refs.map(([, id]) => id))].join("\n")}\n`;
+  const packing = { cwd, environment, input, signal };
+  const { code, stdout, stderr } = await runGit(parameters, packing);
+  if (!(await statOf(folder))) throw gone(folder);
+  const name = stdout.toString("latin1").trim();
+  if (code !== 0 || !/^[0-9a-f]{40}$/.test(name)) throw new Error(`Cannot fork: ${stderr}`);
+  return filesOf(join(folder, `pack-${name}`));
 }
 
 /** By the size of its index: a head, then an id, a sum and an offset for each (gitformat-pack(5), "Version 2"). */
