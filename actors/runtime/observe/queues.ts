@@ -1,6 +1,6 @@
 /** Reads what waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
+import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { STREAMS, sentSubject, turnSubjects } from "../../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "../bus/bus.ts";
 
@@ -16,9 +16,11 @@ export interface Queues {
 }
 
 /** The copies of a stream that its leader does not call current: on a server that is away, catching up or broken. */
-interface StreamCopies {
+export interface StreamCopies {
   stream: string;
   behind: number;
+  /** Undefined where the stream has no leader. */
+  info: StreamInfo | undefined;
 }
 
 export interface Lane {
@@ -45,26 +47,26 @@ export async function readQueues(bus: Bus): Promise<Queues> {
 }
 
 /** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
-async function readCopies(bus: Bus): Promise<StreamCopies[]> {
+export async function readCopies(bus: Bus): Promise<StreamCopies[]> {
   const names = await Array.fromAsync(bus.jetstream.streams.names());
   return await Promise.all(
-    names.sort().map(async (stream) => ({ stream, behind: await countBehind(bus, stream) })),
+    names.sort().map((stream) => readCopiesOf(bus, stream)),
   );
 }
 
-async function countBehind(bus: Bus, stream: string): Promise<number> {
+async function readCopiesOf(bus: Bus, stream: string): Promise<StreamCopies> {
   const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
   const answered = new AbortController();
   const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
   // Without a leader, or with its only copy on a server that is away, nobody can use the stream.
-  if (found === undefined || found === null) return 1;
+  if (found === undefined || found === null) return { stream, behind: 1, info: undefined };
   const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
   // One server alone names no leader.
   const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
-  return found.config.num_replicas - current - leads;
+  return { stream, behind: found.config.num_replicas - current - leads, info: found };
 }
 
 /**
