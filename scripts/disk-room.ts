@@ -5,9 +5,9 @@ import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { Logger } from "./logger.ts";
 
 /** The smallest volume that holds every stream at its least (896 MiB), of which nats-server takes three quarters. */
-const DISK_BYTES_MIN = 1_288_490_188;
+export const DISK_BYTES_MIN = 1_288_490_188;
 /** Below it clients' writes are refused. Leases and deletes need a few MB an hour; reads need room for a pack. */
-const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
+export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
 /** From here on writes are accepted again: more than it stops at, so that one write does not turn it over. */
 const DISK_WRITES_RESUME_BYTES = 128 * 1024 ** 2;
 /** A file of this size is given up when other programs have taken all the rest: the bus goes on with its room. */

@@ -1,20 +1,24 @@
 /** Finds the programs that are not Node packages, and checks their versions. */
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, globSync } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 
 export const REPOSITORY = resolve(import.meta.dirname, "..");
-export const TOOLS = join(REPOSITORY, ".tools");
+/** Whether this is the package, of JavaScript, and not a clone, of TypeScript. */
+export const IS_PACKAGE = import.meta.filename.endsWith(".js");
+/** The folder for what scripts/setup brings: a package's own folder may be read-only, and a new version replaces it. */
+export const TOOLS = IS_PACKAGE ? cacheFolder() : join(REPOSITORY, ".tools");
 
 /**
  * The oldest nats-server that the runtime supports: it needs atomic batches, scheduled messages and a TTL for each
  * key.
  */
-const NATS_SERVER_MIN = "2.14";
+export const NATS_SERVER_MIN = "2.14";
 /** Time for `--version`: enough for a cold start of a full browser. */
 const VERSION_MS_MAX = 10_000;
 /** The oldest tested git. */
-const GIT_MIN = "2.39";
+export const GIT_MIN = "2.39";
 
 /** Returns the nats-server to run: from PATH if it is new enough, else the copy of scripts/setup. */
 export function findNatsServer(environment = process.env, tools = TOOLS): string {
@@ -22,9 +26,11 @@ export function findNatsServer(environment = process.env, tools = TOOLS): string
   return newEnough("nats-server", NATS_SERVER_MIN, paths);
 }
 
+export const isNatsServerSupported = (version: string) => isAtLeast(version, NATS_SERVER_MIN);
+
 /** Throws one line when the server of an outside bus is too old. */
 export function checkNatsServer(address: string, version: string): void {
-  if (isAtLeast(version, NATS_SERVER_MIN)) return;
+  if (isNatsServerSupported(version)) return;
   throw new Error(
     `Cannot use the bus at ${address}: nats-server ${NATS_SERVER_MIN} or newer is needed, it is ${version}`,
   );
@@ -47,7 +53,7 @@ export function findChromium(environment = process.env, tools = TOOLS): string {
   const browsers = full.flatMap((name) => onPath(name, environment));
   const found = [...shells, ...downloaded, ...browsers].find(isExecutable);
   if (found !== undefined) return found;
-  throw new Error("Cannot find Chromium: none is on PATH or in .tools");
+  throw new Error(`Cannot find Chromium: none is on PATH or in ${tools}`);
 }
 
 /** Checks a browser that the setting names. Unchecked it would fail late and with a stack. */
@@ -57,6 +63,12 @@ function chromiumAt(path: string): string {
     throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, ${found}`);
   if (/chrom/i.test(outputOf(resolve(path)))) return path;
   throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, ${found}, which is none`);
+}
+
+/** Returns the cache folder of this user, as the XDG Base Directory Specification has it. */
+export function cacheFolder({ XDG_CACHE_HOME: named, HOME: home } = process.env): string {
+  const folder = named?.startsWith("/") ? named : join(home || homedir(), ".cache");
+  return join(folder, "trunkline");
 }
 
 function newEnough(name: string, versionMin: string, paths: string[]): string {

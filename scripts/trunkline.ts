@@ -20,7 +20,14 @@ For operators, on a machine that reaches the bus (TRUNKLINE_NATS_URL, or the emb
 ${(meant ?? ADMIN_COMMANDS).join("\n")}`;
 }
 
+const START_HELP = `Usage: trunkline start
+
+Runs the platform until Ctrl-C. Its data is in ./data, or in the folder that TRUNKLINE_DATA names. Before that it brings
+what is missing of nats-server, Chromium and git. docs/reference/configuration.md lists all settings.`;
+
 const help = (commands: string) => `Usage: trunkline <command>
+
+  start                           run the platform, with its data in ./data
 
 For apps, in the app's folder:
 ${commands}
@@ -32,10 +39,10 @@ ${ADMIN_COMMANDS.join("\n")}
   --version                       print the version of this program
 
 TRUNKLINE_API_URL, TRUNKLINE_API_TOKEN and TRUNKLINE_ACCOUNT_ID replace a login.
-Exit status: 0 success, 1 failure, 2 wrong command or arguments.
+Exit status: 0 success, 1 failure, 2 wrong command or arguments. admin doctor: 0 good, 1 warnings, 2 failures.
 `;
 
-const HINT = "scripts/trunkline --help lists all commands";
+const HINT = "trunkline --help lists all commands";
 
 // The socket of a server that hangs would keep this process alive.
 process.exit(await main(process.argv.slice(2)));
@@ -44,8 +51,9 @@ async function main(parameters: string[]): Promise<number> {
   try {
     const [area] = parameters;
     if (area === "--version") console.log(`trunkline ${version()}`);
+    else if (area === "start") start(parameters.slice(1));
     else if (area === "admin" && parameters.some(asksForHelp)) console.log(adminHelp(parameters));
-    else if (area === "admin") await admin(parameters.slice(1));
+    else if (area === "admin") return await admin(parameters.slice(1));
     else await forApps(parameters);
     return 0;
   } catch (error) {
@@ -58,13 +66,25 @@ async function main(parameters: string[]): Promise<number> {
   }
 }
 
-async function admin([noun, ...rest]: string[]): Promise<void> {
+/** The program `scripts/trunkline` runs the platform itself, so a call arrives here only with more words. */
+function start(rest: readonly string[]): void {
+  if (rest.some(asksForHelp)) console.log(START_HELP);
+  else
+    throw new UsageError('Cannot run "start": expected nothing after it; settings are variables');
+}
+
+/** Returns the exit status. */
+async function admin([noun, ...rest]: string[]): Promise<number> {
   if (noun === "dead") await adminDead(rest, process.env);
   else if (noun === "shards") await adminShards(rest, process.env);
   else if (noun === "tasks") await adminTasks(rest, process.env);
-  else if (noun === undefined)
-    throw new UsageError('Cannot run "admin": expected shards, tasks or dead after it');
+  else if (noun === "doctor") {
+    const { adminDoctor } = await import("./admin/admin-doctor.ts");
+    return await adminDoctor(rest, process.env);
+  } else if (noun === undefined)
+    throw new UsageError('Cannot run "admin": expected shards, tasks, dead or doctor after it');
   else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
+  return 0;
 }
 
 /** Loaded on demand: operators' commands do not wait for modules that only deploy needs. */

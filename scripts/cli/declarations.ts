@@ -5,17 +5,18 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { REPOSITORY } from "../tools.ts";
+import { IS_PACKAGE, REPOSITORY } from "../tools.ts";
 import { CommandFailure } from "./command.ts";
 
-/** The folder that `exports` of package.json names. */
+/** The folder that `exports` of package.json names in a clone. In the package, declarations lie beside the code. */
 const FOLDER = join(REPOSITORY, "declarations");
 const ENTRY = "actors/apps/package/index.ts";
-const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
+export const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
 const COMPILER_MS_MAX = 120_000;
 
-/** Makes them where they are missing or older than the sources. */
+/** Makes them where they are missing or older than the sources. The package has no sources, and has them. */
 export function makeDeclarations(): void {
+  if (IS_PACKAGE) return;
   const made = statSync(join(FOLDER, "actors/apps/package/index.d.ts"), { throwIfNoEntry: false });
   const sources = ["actors/apps/{package,process}/**/*.ts", "schemas/**/*.ts"].flatMap((pattern) =>
     globSync(pattern, { cwd: REPOSITORY }),
@@ -26,7 +27,7 @@ export function makeDeclarations(): void {
   if (!existsSync(COMPILER)) return;
   const next = mkdtempSync(`${FOLDER}.`);
   try {
-    compile(next);
+    compileDeclarations(next);
     rmSync(FOLDER, { recursive: true, force: true });
     renameSync(next, FOLDER);
   } catch (error) {
@@ -37,7 +38,8 @@ export function makeDeclarations(): void {
   }
 }
 
-function compile(folder: string): void {
+/** Writes the declarations of `trunkline/agents` into a folder, in the layout of the sources. */
+export function compileDeclarations(folder: string): void {
   const options = ["--ignoreConfig", "--declaration", "--emitDeclarationOnly", "--stripInternal"];
   const language = ["--module", "nodenext", "--target", "esnext", "--allowImportingTsExtensions"];
   const checks = ["--strict", "--skipLibCheck", "--types", "node"];

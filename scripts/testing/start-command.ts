@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
 export function startCommand(): string[] {
-  const text = readFileSync(join(REPOSITORY, "package.json"), "utf8");
-  const { scripts } = JSON.parse(text) as { scripts: { start: string } };
-  const flags = /bin\/node ((?:--\S+ )*)scripts\/start\.ts$/.exec(scripts.start)?.[1];
-  if (flags === undefined) throw new Error(`Cannot read the start command: "${scripts.start}"`);
+  const text = readFileSync(join(REPOSITORY, "scripts/trunkline"), "utf8");
+  const flags = /exec "\$node" ((?:--\S+ )+)"\$here\/start/.exec(text)?.[1];
+  if (flags === undefined) throw new Error(`Cannot read the start command in: ${text}`);
   return [
     process.execPath,
     ...flags.split(" ").filter((flag) => flag !== ""),

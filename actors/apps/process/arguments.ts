@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { APP_HEAP_MB_MAX } from "../../../schemas/apps/limits.ts";
+import { moduleBeside } from "../../../schemas/module-beside.ts";
 
 /**
  * Old objects are not looked through below this: with V8's few MB a busy app did so every 200 events, a tenth of its
@@ -47,7 +48,7 @@ export function processArguments({
     workFolder,
   ];
   return {
-    main: join(here, "main.ts"),
+    main: fileURLToPath(moduleBeside(import.meta.url, "./main")),
     options: {
       execArgv: [
         "--permission",

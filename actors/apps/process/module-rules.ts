@@ -1,27 +1,28 @@
 /** The rules for imports of app modules: the platform's own package, open built-in modules, and nothing else. */
 import { isBuiltin, registerHooks } from "node:module";
 import { OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
+import { moduleBeside } from "../../../schemas/module-beside.ts";
 import { closedNames } from "./closed-builtins.ts";
 import "./safe-module.ts";
 
 const PACKAGE = "trunkline/agents";
-const ours = (file: string) => new URL(file, import.meta.url).href;
+const AGENTS = moduleBeside(import.meta.url, "../package/index").href;
 /** In the place of modules that reach further than apps should. */
 const REPLACED = new Map([
-  ["process", ours("./safe-process.ts")],
-  ["async_hooks", ours("./safe-async-hooks.ts")],
-  ["module", ours("./safe-module.ts")],
+  ["process", moduleBeside(import.meta.url, "./safe-process").href],
+  ["async_hooks", moduleBeside(import.meta.url, "./safe-async-hooks").href],
+  ["module", moduleBeside(import.meta.url, "./safe-module").href],
 ]);
 /** The scheme of modules that stand for closed ones. */
 const CLOSED = "trunkline-closed:";
-const CLOSED_BUILTINS = ours("./closed-builtins.ts");
+const CLOSED_BUILTINS = moduleBeside(import.meta.url, "./closed-builtins").href;
 
 /** Call it when all code of the platform is loaded, because it treats every later import as one of the app. */
 export function ruleModules(bundle: string): void {
   registerHooks({
     resolve(specifier, { parentURL }, next) {
       if (specifier === bundle) return { url: bundle, format: "module", shortCircuit: true };
-      if (specifier === PACKAGE) return { url: ours("../package/index.ts"), shortCircuit: true };
+      if (specifier === PACKAGE) return { url: AGENTS, shortCircuit: true };
       if (specifier === CLOSED_BUILTINS && parentURL?.startsWith(CLOSED)) {
         return { url: CLOSED_BUILTINS, shortCircuit: true };
       }

@@ -9,8 +9,8 @@ import { type Place, sourcePlaces } from "./source-places.ts";
 const BUNDLE = "bundle.js";
 /** Places whose names are kept: code that fails fails at the same places, and each look at the map takes milliseconds. */
 const PLACES_KEPT_MAX = 1_000;
-/** Frames of files of the platform, and of its packages. */
-const REPOSITORY = new URL("../../../", import.meta.url).href;
+/** Files of the platform: its own, and those of packages, which npm may put beside it. */
+const OWN_FILES = [new URL("../../../", import.meta.url).href, "/node_modules/"];
 
 interface SourceMap {
   sources: string[];
@@ -40,7 +40,9 @@ class StackTexts {
   of(text: string): string {
     if (!text.includes("file://")) return text;
     const lines = text.split("\n");
-    const own = lines.filter((line) => !/^\s+at /.test(line) || !line.includes(REPOSITORY));
+    const own = lines.filter(
+      (line) => !/^\s+at .*file:/.test(line) || !OWN_FILES.some((part) => line.includes(part)),
+    );
     const kept = own.join("\n");
     if (!kept.includes(this.#bundle)) return kept;
     this.#name([...kept.matchAll(this.#place)]);

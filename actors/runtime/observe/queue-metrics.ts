@@ -8,7 +8,7 @@ import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { exposeGauge } from "./metrics.ts";
-import { type Lane, type Queues, readQueues } from "./queues.ts";
+import { type Lane, type Queues, readQueues, type StreamCopies } from "./queues.ts";
 
 /** Figures of the bus are asked for this often at most, however many ask for metrics. */
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
@@ -34,8 +34,10 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
   expose("mail_waiting", ({ mail }) => mail);
   expose("dead_letters", ({ deadLetters }) => deadLetters);
   exposeStreams("stream_copies_behind", ({ behind }) => behind);
-  exposeStreams("stream_bytes", ({ bytes }) => bytes);
-  exposeStreams("stream_bytes_max", ({ bytesMax }) => bytesMax);
+  exposeStreams("stream_bytes", ({ info }) => info?.state.bytes);
+  exposeStreams("stream_bytes_max", ({ info }) =>
+    info !== undefined && info.config.max_bytes > 0 ? info.config.max_bytes : undefined,
+  );
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
   exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
@@ -56,7 +58,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
 
   function exposeStreams(
     name: MetricName,
-    value: (figures: Queues["streams"][number]) => number | undefined,
+    value: (figures: StreamCopies) => number | undefined,
   ): void {
     new Gauge({
       ...declaredMetric(name),
@@ -64,7 +66,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
       async collect() {
         const queues = await figures();
         this.reset();
-        for (const of of queues?.streams ?? []) {
+        for (const of of queues?.copies ?? []) {
           const found = value(of);
           if (found !== undefined) this.set({ stream: of.stream }, found);
         }

@@ -1,6 +1,6 @@
-/** Reads what waits on the bus (tasks of each lane, mail, dead letters), and the size and the copies of its streams. */
+/** Reads what waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError } from "@nats-io/jetstream";
+import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { STREAMS, sentSubject, turnSubjects } from "../../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "../bus/bus.ts";
 
@@ -12,17 +12,15 @@ export interface Queues {
   /** Messages from actor to actor whose effect is not durable yet. */
   mail: number;
   deadLetters: number;
-  streams: StreamFigures[];
+  copies: StreamCopies[];
 }
 
-interface StreamFigures {
+/** The copies of a stream that its leader does not call current: on a server that is away, catching up or broken. */
+export interface StreamCopies {
   stream: string;
-  /** Copies that the leader does not call current: on a server that is away, catching up or broken. */
   behind: number;
-  /** What the stream stores; undefined where it did not answer. */
-  bytes?: number;
-  /** Where it is full; undefined without a bound. */
-  bytesMax?: number;
+  /** Undefined where the stream has no leader. */
+  info: StreamInfo | undefined;
 }
 
 export interface Lane {
@@ -36,44 +34,37 @@ export interface Lane {
 }
 
 export async function readQueues(bus: Bus): Promise<Queues> {
-  const [lanes, mail, dead, streams] = await Promise.all([
+  const [lanes, mail, dead, copies] = await Promise.all([
     readLanes(bus),
     // Beside the mail, MAIL holds one message per shard, which says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
-    readStreams(bus),
+    readCopies(bus),
   ]);
   const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   const waiting = mail.state.messages - marks;
-  return { lanes, mail: waiting, deadLetters: dead.state.messages, streams };
+  return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
 }
 
 /** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
-/** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
-async function readStreams(bus: Bus): Promise<StreamFigures[]> {
+export async function readCopies(bus: Bus): Promise<StreamCopies[]> {
   const names = await Array.fromAsync(bus.jetstream.streams.names());
-  return await Promise.all(names.sort().map((stream) => readStream(bus, stream)));
+  return await Promise.all(names.sort().map((stream) => readCopiesOf(bus, stream)));
 }
 
-async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
+async function readCopiesOf(bus: Bus, stream: string): Promise<StreamCopies> {
   const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
   const answered = new AbortController();
   const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
   // Without a leader, or with its only copy on a server that is away, nobody can use the stream.
-  if (found === undefined || found === null) return { stream, behind: 1 };
-  const { config, state, cluster } = found;
-  const others = cluster?.replicas ?? [];
+  if (found === undefined || found === null) return { stream, behind: 1, info: undefined };
+  const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
   // One server alone names no leader.
-  const leads = cluster === undefined || cluster.leader ? 1 : 0;
-  return {
-    stream,
-    behind: config.num_replicas - current - leads,
-    bytes: state.bytes,
-    ...(config.max_bytes > 0 && { bytesMax: config.max_bytes }),
-  };
+  const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
+  return { stream, behind: found.config.num_replicas - current - leads, info: found };
 }
 
 /**

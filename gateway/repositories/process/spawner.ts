@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { moduleBeside } from "../../../schemas/module-beside.ts";
 import {
   type ChildCommand,
   endGroup,
@@ -34,7 +36,7 @@ interface Running {
   ended(code: number | null, stderr: string): void;
 }
 
-const PROGRAM = join(import.meta.dirname, "spawner-main.ts");
+const PROGRAM = fileURLToPath(moduleBeside(import.meta.url, "./spawner-main"));
 
 export class Spawner {
   readonly #retryMs: number;

@@ -3,6 +3,7 @@
  * they can take for ever.
  */
 import { Worker } from "node:worker_threads";
+import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
@@ -67,7 +68,7 @@ export class JsonChecker {
 }
 
 function startThread(): Worker {
-  const worker = new Worker(new URL("./json-checker-thread.ts", import.meta.url), {
+  const worker = new Worker(moduleBeside(import.meta.url, "./json-checker-thread"), {
     resourceLimits: { maxOldGenerationSizeMb: JSON_CHECK_HEAP_MIB_MAX },
     // The thread needs no environment of this process.
     env: {},

@@ -5,6 +5,7 @@
 import { Worker } from "node:worker_threads";
 import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { MarkdownPage } from "./markdown.ts";
@@ -149,7 +150,7 @@ function reasonOf(signal: AbortSignal | undefined): Error {
 }
 
 function startThread(heapMibMax: number): Worker {
-  const worker = new Worker(new URL("./markdown-thread.ts", import.meta.url), {
+  const worker = new Worker(moduleBeside(import.meta.url, "./markdown-thread"), {
     resourceLimits: { maxOldGenerationSizeMb: heapMibMax },
     // The thread needs no environment of this process.
     env: {},

@@ -1,0 +1,76 @@
+/** `trunkline admin doctor`: checks this machine, its settings and its bus, and names the command that mends each finding. */
+import { parseArgs } from "node:util";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { type Config, configFromEnvironment } from "../config.ts";
+import { unknownSettings } from "../unknown-settings.ts";
+import { version } from "../version.ts";
+import { busOf } from "./bus-of.ts";
+import { type Finding, LEVELS, runChecks, worstOf } from "./doctor/check.ts";
+import { CHECKS } from "./doctor/checks.ts";
+import { reportJson, reportText } from "./doctor/report.ts";
+import { UsageError } from "./usage-error.ts";
+
+const SITE = "https://example.com/";
+
+/** Prints the findings. Returns the exit status: 0 good, 1 warnings, 2 something that stops service. */
+export async function adminDoctor(
+  parameters: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): Promise<number> {
+  const { json, site } = readParameters(parameters);
+  const findings = await examine(site, environment);
+  console.log(json ? reportJson(findings, version()) : reportText(findings));
+  return LEVELS.indexOf(worstOf(findings));
+}
+
+function readParameters(parameters: readonly string[]): { json: boolean; site: URL } {
+  try {
+    const options = { json: { type: "boolean" }, site: { type: "string" } } as const;
+    const { values } = parseArgs({ args: [...parameters], options });
+    const site = URL.parse(values.site ?? SITE);
+    if (site?.protocol !== "https:" && site?.protocol !== "http:") {
+      throw new Error(`--site: expected an http:// or https:// URL, found "${values.site}"`);
+    }
+    return { json: values.json === true, site };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    throw new UsageError(`Cannot run "admin doctor": ${reason}`);
+  }
+}
+
+async function examine(site: URL, environment: NodeJS.ProcessEnv): Promise<Finding[]> {
+  const about = "settings";
+  const mend = "correct the variable: docs/reference/configuration.md";
+  const wanted = "settings that are known";
+  const warnings = unknownSettings(environment).map(
+    (found): Finding => ({ level: "warning", about, found, wanted, mend }),
+  );
+  let config: Config;
+  try {
+    config = configFromEnvironment(environment);
+  } catch (error) {
+    const lines = error instanceof Error ? error.message.split("\n") : [String(error)];
+    const valid = "valid settings";
+    const failures = lines.map(
+      (found): Finding => ({ level: "failure", about, found, wanted: valid, mend }),
+    );
+    return [...failures, ...warnings];
+  }
+  const connecting = connect(environment);
+  const bus = connecting.catch(() => undefined);
+  const busProblem = connecting.then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  try {
+    const context = { config, site, clock: systemClock, bus, busProblem };
+    return [...warnings, ...(await runChecks(CHECKS, context))];
+  } finally {
+    await (await bus)?.close();
+  }
+}
+
+async function connect(environment: NodeJS.ProcessEnv): Promise<Bus> {
+  return await Bus.connect({ ...(await busOf(environment)), name: "trunkline-doctor" });
+}

@@ -1,0 +1,143 @@
+/** Looks at the certificates of the public URL, of apps, of the bus, and of the file for imports. */
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from "node:tls";
+import { readBusAddress } from "../../../actors/runtime/bus/bus-address.ts";
+import { type DoctorContext, type Finding, good, type Level } from "./check.ts";
+
+const DAY_MS = 86_400_000;
+/** Renewals by ACME come 30 days before the end, so one that is this close has failed. */
+const DAYS_LEFT_MIN = 14;
+const CONNECT_MS_MAX = 5_000;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const NATS_PORT = 4_222;
+const HTTPS_PORT = 443;
+
+interface Place {
+  about: string;
+  host: string;
+  port: number;
+  /** Whether the server speaks the protocol of NATS, which turns to TLS after its first line. */
+  isBus: boolean;
+}
+
+export async function checkCertificates({
+  config,
+  clock,
+}: DoctorContext): Promise<readonly Finding[]> {
+  const now = clock.now();
+  const places = [...publicPlaces(config), ...busPlaces(config.natsUrl)];
+  const served = await Promise.all(places.map((place) => servedFinding(place, now)));
+  return [...served, ...authorityFindings(config.gitCa, now)];
+}
+
+/** Each app has two labels below the domain of apps, which need a wildcard of their own. */
+function publicPlaces({ publicUrl, appsDomain }: DoctorContext["config"]): Place[] {
+  const url = new URL(publicUrl);
+  if (url.protocol !== "https:") return [];
+  const port = Number(url.port) || HTTPS_PORT;
+  const place = { about: `certificate of ${url.hostname}`, host: url.hostname, port, isBus: false };
+  const [domain = "", appsPort] = appsDomain.split(":");
+  if (domain.endsWith("localhost")) return [place];
+  const host = `app.account.${domain}`;
+  const apps = { about: `certificate of ${host}`, host, port: Number(appsPort) || port };
+  return [place, { ...apps, isBus: false }];
+}
+
+function busPlaces(urls: string | undefined): Place[] {
+  if (urls === undefined || !/\b(tls|wss):/.test(urls)) return [];
+  return readBusAddress(urls)
+    .servers.map((text) => new URL(text))
+    .map(({ protocol, hostname, port }) => ({
+      about: `certificate of the bus at ${hostname}`,
+      host: hostname.replace(/^\[|\]$/g, ""),
+      port: Number(port) || NATS_PORT,
+      isBus: protocol === "tls:",
+    }));
+}
+
+async function servedFinding(place: Place, now: number): Promise<Finding> {
+  const { about, host, port } = place;
+  const wanted = `a certificate that is valid for ${DAYS_LEFT_MIN} days or more`;
+  const socket = connect({ host, port });
+  try {
+    const signal = AbortSignal.timeout(CONNECT_MS_MAX);
+    await once(socket, "connect", { signal });
+    if (place.isBus) await once(socket, "data", { signal });
+    const secure = await handshake(socket, host, signal);
+    const certificate = secure.getPeerCertificate();
+    return judge({ about, certificate, problem: secure.authorizationError, now });
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? error.code : error;
+    const found = `no TLS at ${host}:${port} (${reason})`;
+    return { level: "warning", about, found, wanted, mend: "start the server or proxy there" };
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function handshake(socket: Socket, host: string, signal: AbortSignal): Promise<TLSSocket> {
+  const name = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+  const secure = tlsConnect({ socket, ...name, rejectUnauthorized: false });
+  await once(secure, "secureConnect", { signal });
+  return secure;
+}
+
+function judge({
+  about,
+  certificate,
+  problem,
+  now,
+}: {
+  about: string;
+  certificate: PeerCertificate;
+  problem: Error | undefined;
+  now: number;
+}): Finding {
+  const finding = expiryFinding({ about, end: certificate.valid_to, now, expired: "failure" });
+  if (finding.level !== "good" || !problem) return finding;
+  const code = "code" in problem ? String(problem.code) : problem.message;
+  const wanted = "a certificate for this name that clients trust";
+  const mend = "let the proxy get a certificate for this name, or give clients its authority";
+  return { level: "warning", about, found: code, wanted, mend };
+}
+
+function expiryFinding({
+  about,
+  end,
+  now,
+  expired,
+}: {
+  about: string;
+  end: string;
+  now: number;
+  expired: Level;
+}): Finding {
+  const days = Math.floor((Date.parse(end) - now) / DAY_MS);
+  const wanted = `${DAYS_LEFT_MIN} days or more`;
+  if (days >= DAYS_LEFT_MIN) return good(about, `${days} days left`, wanted);
+  const mend = "renew it: the log of the ACME client or proxy says why it did not";
+  const isExpired = Date.parse(end) <= now;
+  const found = isExpired ? `expired at ${end}` : `${days} days left`;
+  return { level: isExpired ? expired : "warning", about, found, wanted, mend };
+}
+
+/** An authority that has expired leaves imports from its hosts alone without trust. */
+function authorityFindings(path: string | undefined, now: number): Finding[] {
+  if (path === undefined) return [];
+  const about = "TRUNKLINE_GIT_CA";
+  try {
+    const texts = readFileSync(path, "latin1").match(CERTIFICATE) ?? [];
+    if (texts.length === 0) throw new Error("no certificate in PEM");
+    return texts.map((text) => {
+      const { validTo: end } = new X509Certificate(text);
+      return expiryFinding({ about, end, now, expired: "warning" });
+    });
+  } catch (error) {
+    const found = `"${path}": ${error instanceof Error ? error.message : error}`;
+    const wanted = "a file of certificates in PEM";
+    return [{ level: "failure", about, found, wanted, mend: "correct TRUNKLINE_GIT_CA" }];
+  }
+}

@@ -1,0 +1,79 @@
+/** Looks at the way to the internet: name servers, and a site through the guard that pages and crawls use. */
+import { getServers } from "node:dns";
+import { Resolver } from "node:dns/promises";
+import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
+import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
+import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
+import { type DoctorContext, type Finding, good } from "./check.ts";
+import { findingOf } from "./clock.ts";
+
+const DNS_TRY_MS = 3_000;
+const SITE_MS_MAX = 8_000;
+/** A Date header has whole seconds. */
+const DATE_TOLERANCE_MS = 1_000;
+/** Answers by which a server shows that it works, though it has no address for this name. */
+const DNS_ANSWERS = new Set(["ENOTFOUND", "ENODATA"]);
+
+/** Asks each name server by itself: one that is silent delays every lookup. */
+export async function checkDns({ config, site }: DoctorContext): Promise<readonly Finding[]> {
+  const own = config.dnsServers;
+  const servers = [...new Set([...own, ...getServers()])];
+  return await Promise.all(
+    servers.map((server) => dnsFinding(server, site.hostname, own.includes(server))),
+  );
+}
+
+async function dnsFinding(server: string, name: string, isSetting: boolean): Promise<Finding> {
+  const resolver = new Resolver({ timeout: DNS_TRY_MS, tries: 1 });
+  const about = `DNS ${server}`;
+  const wanted = `an answer within ${DNS_TRY_MS / 1_000} s`;
+  const startedAt = performance.now();
+  try {
+    resolver.setServers([server]);
+    await resolver.resolve4(name);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    if (!DNS_ANSWERS.has(code)) {
+      const mend = isSetting
+        ? "set TRUNKLINE_DNS_SERVERS to servers that answer"
+        : "name servers that answer in /etc/resolv.conf, or open port 53 in the firewall";
+      return { level: "warning", about, found: `${code} for ${name}`, wanted, mend };
+    }
+  }
+  return good(about, `an answer after ${Math.round(performance.now() - startedAt)} ms`, wanted);
+}
+
+/** Fetches the site. Its Date header shows the time of the internet. */
+export async function checkEgress({
+  config,
+  site,
+  clock,
+}: DoctorContext): Promise<readonly Finding[]> {
+  const guard = createEgressGuard({ policy: createAddressPolicy(config.egress) });
+  const agents = new EgressAgents({ guard });
+  const startedAt = performance.now();
+  const wanted = `an answer of ${site.href}`;
+  try {
+    const signal = AbortSignal.timeout(SITE_MS_MAX);
+    const { status, headers, body } = await egressFetch(site.href, {
+      agents,
+      signal,
+      method: "HEAD",
+      redirectsMax: 0,
+    });
+    body.destroy();
+    const ms = Math.round(performance.now() - startedAt);
+    const findings = [good("egress", `${status} of ${site.href} after ${ms} ms`, wanted)];
+    const at = Date.parse(headers.get("Date") ?? "");
+    if (Number.isNaN(at)) return findings;
+    const offset = { offsetMs: at - clock.now(), toleranceMs: ms + DATE_TOLERANCE_MS };
+    return [...findings, findingOf(offset, site.hostname)];
+  } catch (error) {
+    const found = error instanceof Error ? error.message : String(error);
+    const mend =
+      "open outgoing connections in the firewall; in a closed network name a site of it: --site <url>";
+    return [{ level: "warning", about: "egress", found, wanted, mend }];
+  } finally {
+    agents.close();
+  }
+}

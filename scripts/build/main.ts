@@ -1,0 +1,8 @@
+/** The program that `npm run build` runs: makes the package `trunkline` in dist/. */
+import { join } from "node:path";
+import { REPOSITORY } from "../tools.ts";
+import { buildPackage } from "./build-package.ts";
+
+const folder = join(REPOSITORY, "dist");
+buildPackage(folder);
+console.log(`Made ${folder}: npm pack ${folder} makes a tarball of it`);
