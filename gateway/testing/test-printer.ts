@@ -6,6 +6,10 @@ import { render } from "../../schemas/rendering/render.ts";
 
 export const CHUNK = Buffer.alloc(64 * 1024, "p");
 
+interface Page {
+  html?: string | undefined;
+}
+
 export interface TestPrinter {
   worker: ReturnType<typeof defineWorker<typeof render.messages>>;
   /** Chunks that were taken so far. */
@@ -47,17 +51,37 @@ export function testPrinter(slots = 4): TestPrinter {
           printer.cacheTtlS = cacheTtlS;
           return print(parameters, signal);
         },
-        async screenshot({ parameters }, { signal }) {
-          const { reply, chunks } = await print(parameters, signal);
-          if (reply.bytes === null) throw new Error("a picture knows its length");
-          return { reply: { browserMs: reply.browserMs, bytes: reply.bytes }, chunks };
-        },
+        screenshot: ({ parameters }, { signal }) => sized(parameters, signal),
+        ...{ content: read, markdown: read, links: read, scrape: read, snapshot: read },
+        ...{ json: read, accessibilityTree: read },
       },
-      failures: { pdf: () => [], screenshot: () => [] },
+      failures: {
+        ...{ pdf: none, screenshot: none, content: none, markdown: none, links: none },
+        ...{ scrape: none, snapshot: none, json: none, accessibilityTree: none },
+      },
     });
   }
 
-  async function print(parameters: { html?: string | undefined }, signal: AbortSignal) {
+  async function sized(parameters: Page, signal: AbortSignal) {
+    const { reply, chunks } = await print(parameters, signal);
+    const { browserMs, bytes, status } = { status: undefined, ...reply };
+    if (bytes === null) throw new Error("it knows its length");
+    return { reply: { browserMs, bytes, ...(status !== undefined && { status }) }, chunks };
+  }
+
+  /** Answers the parameters as the result. */
+  async function read(
+    input: { parameters: Page; cacheTtlS?: number | undefined },
+    { signal }: { signal: AbortSignal },
+  ) {
+    const { parameters, cacheTtlS } = input;
+    printer.cacheTtlS = cacheTtlS;
+    const { reply } = await sized(parameters, signal);
+    const members = Buffer.from(`"result":${JSON.stringify(parameters.html)}`);
+    return { reply: { ...reply, bytes: members.length }, chunks: one(members) };
+  }
+
+  async function print(parameters: Page, signal: AbortSignal) {
     printer.tasks++;
     signal.addEventListener("abort", () => cancel());
     begin();
@@ -99,6 +123,8 @@ export function testPrinter(slots = 4): TestPrinter {
     if (breaks) throw new Error("the printer caught fire");
   }
 }
+
+const none = () => [];
 
 async function* one(bytes: Buffer) {
   yield bytes;
