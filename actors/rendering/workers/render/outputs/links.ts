@@ -1,16 +1,19 @@
 /** The links of a page in its own order, as its browser resolves them. */
 import type { LinksRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { Output, ReadAnswer } from "./output.ts";
-import { readValue } from "./read-text.ts";
+import { checkJson, readValue } from "./read-text.ts";
+
+const WHAT = "list of links";
 
 export const links: Output<LinksRequest, ReadAnswer<string[]>> = async ({ context }, asked) => {
   const { visibleLinksOnly: isVisible = false, excludeExternalLinks } = asked;
   const parameters = { isVisible };
-  const { base, hrefs } = await readValue(context, hrefsIn, { parameters, what: "list of links" });
+  const { base, hrefs } = await readValue(context, hrefsIn, { parameters, what: WHAT });
   const own = siteOf(base);
   const result = excludeExternalLinks
     ? hrefs.filter((href) => own !== undefined && siteOf(href) === own)
     : hrefs;
+  checkJson(result, WHAT);
   return async () => ({ result });
 };
 

@@ -17,7 +17,7 @@ describe("results that are too large", function () {
 
   it("content() gives RESULT_BYTES_MAX and refuses one byte more", async () => {
     const sized = (bytes: number) => ({
-      html: `<p><script>
+      html: `<p hidden><script>
         const shell = document.documentElement.outerHTML.length;
         document.querySelector("p").append("x".repeat(${bytes} - shell));
       </script>`,

@@ -29,8 +29,8 @@ export async function readText(context: RenderContext): Promise<PageText> {
 }
 
 /**
- * Calls the function in the page, beside the page's own scripts. It returns the value, `"large"` when that has more
- * characters than its second parameter allows, or the fault of a parameter.
+ * Calls the function in the page, beside the page's own scripts. It returns `"large"` instead of a value that has more
+ * characters than its second parameter.
  */
 export async function readValue<P, T>(
   context: Pick<RenderContext, "evaluate">,
@@ -40,7 +40,6 @@ export async function readValue<P, T>(
   const call = `(${read})(${JSON.stringify(parameters)}, ${RESULT_BYTES_MAX})`;
   const value = (await context.evaluate(call)) as T | "large";
   if (value === "large") throw tooLarge(what);
-  checkJson(value, what);
   return value;
 }
 

@@ -6,7 +6,7 @@ import type {
 } from "../../../../../schemas/rendering/http/page-calls.ts";
 import { fontsReady } from "../page-ready.ts";
 import type { Output, ReadAnswer } from "./output.ts";
-import { readValue } from "./read-text.ts";
+import { checkJson, readValue } from "./read-text.ts";
 
 export const scrape: Output<ScrapeRequest, ReadAnswer<ScrapeResult>> = async (
   page,
@@ -19,6 +19,7 @@ export const scrape: Output<ScrapeRequest, ReadAnswer<ScrapeResult>> = async (
   const what = "list of elements";
   const found = await readValue(context, elementsIn, { parameters, what });
   if (typeof found === "number") throw noSelector(found);
+  checkJson(found, what);
   return async () => ({ result: found });
 };
 
