@@ -10,6 +10,13 @@ interface Page {
   html?: string | undefined;
 }
 
+interface ReadTask {
+  parameters: Page;
+  cacheTtlS?: number | undefined;
+}
+
+const NO_META = ',"meta":{"status":null,"title":""}';
+
 export interface TestPrinter {
   worker: ReturnType<typeof defineWorker<typeof render.messages>>;
   /** Chunks that were taken so far. */
@@ -52,8 +59,13 @@ export function testPrinter(slots = 4): TestPrinter {
           return print(parameters, signal);
         },
         screenshot: ({ parameters }, { signal }) => sized(parameters, signal),
-        ...{ content: read, markdown: read, links: read, scrape: read, snapshot: read },
-        ...{ json: read, accessibilityTree: read },
+        content: read("page", NO_META),
+        markdown: read("page"),
+        links: read([]),
+        scrape: read([]),
+        snapshot: read({ content: "page" }, NO_META),
+        json: read({}),
+        accessibilityTree: read({ accessibilityTree: null }),
       },
       failures: {
         ...{ pdf: none, screenshot: none, content: none, markdown: none, links: none },
@@ -69,16 +81,14 @@ export function testPrinter(slots = 4): TestPrinter {
     return { reply: { browserMs, bytes, ...(status !== undefined && { status }) }, chunks };
   }
 
-  /** Answers the parameters as the result. */
-  async function read(
-    input: { parameters: Page; cacheTtlS?: number | undefined },
-    { signal }: { signal: AbortSignal },
-  ) {
-    const { parameters, cacheTtlS } = input;
-    printer.cacheTtlS = cacheTtlS;
-    const { reply } = await sized(parameters, signal);
-    const members = Buffer.from(`"result":${JSON.stringify(parameters.html)}`);
-    return { reply: { ...reply, bytes: members.length }, chunks: one(members) };
+  /** Makes a handler that answers this result of every page. */
+  function read(result: unknown, meta = "") {
+    return async (input: ReadTask, { signal }: { signal: AbortSignal }) => {
+      printer.cacheTtlS = input.cacheTtlS;
+      const { reply } = await sized(input.parameters, signal);
+      const members = Buffer.from(`"result":${JSON.stringify(result)}${meta}`);
+      return { reply: { ...reply, bytes: members.length }, chunks: one(members) };
+    };
   }
 
   async function print(parameters: Page, signal: AbortSignal) {

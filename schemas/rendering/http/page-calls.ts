@@ -98,13 +98,12 @@ export const JsonRequest = z
   .check(pageRules)
   .check(jsonQuestionRules)
   .meta({
-    examples: [
-      {
-        url: "https://example.com",
-        prompt: "Name and price of the product",
-        response_format: { type: "json_schema", json_schema: { properties: { price: "number" } } },
-      },
-    ],
+    // Zod keeps no `examples` of objects with transformed fields.
+    example: {
+      url: "https://example.com",
+      prompt: "Name and price of the product",
+      response_format: { type: "json_schema", json_schema: { properties: { price: "number" } } },
+    },
   })
   .transform(normalizePage);
 export type JsonRequest = z.output<typeof JsonRequest>;
