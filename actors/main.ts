@@ -53,8 +53,7 @@ import { oauthKeysActor } from "./oauth/oauth-keys/oauth-keys.ts";
 import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
 import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
-import { renderWorker } from "./rendering/workers/render/render.ts";
-import { KeptAnswer, RenderCache } from "./rendering/workers/render/render-cache.ts";
+import { openRenderWorker } from "./rendering/workers/render/open-render-worker.ts";
 import { gitStorageActor } from "./repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "./repositories/namespace/namespace.ts";
 import { namespaceListActor } from "./repositories/namespace-list/namespace-list.ts";
@@ -70,7 +69,6 @@ import { exposeCounts, exposeGauge } from "./runtime/observe/metrics.ts";
 import { Service } from "./runtime/observe/service.ts";
 import { ServiceCounts } from "./runtime/observe/service-counts.ts";
 import { BlobStore } from "./runtime/store/blob-store.ts";
-import { TtlStore } from "./runtime/store/ttl-store.ts";
 import { WorkerHost } from "./runtime/workers/worker-host.ts";
 
 export const ACTORS: readonly AnyActorDefinition[] = [
@@ -252,9 +250,8 @@ export async function startBrowserWorkers(
   });
   const cores = availableParallelism();
   const interactive = Math.min(2 * cores, INTERACTIVE_SLOTS_MAX);
-  const cache = new RenderCache({ store: new TtlStore(bus, "render", KeptAnswer), clock });
-  const printing = renderWorker(
-    { pool, clock, cache },
+  const rendering = openRenderWorker(
+    { bus, clock, guard, pool, ai },
     { interactive, batch: cores, browserMsPerDay: browserSecondsPerDay * 1_000 },
   );
   const crawling = openCrawlWorker({
@@ -269,7 +266,7 @@ export async function startBrowserWorkers(
   const blobs = new BlobStore(bus, clock);
   const posting = webhookPostWorker({ guard, blobs, secrets, clock });
   const logos = logoFetchWorker({ guard });
-  const definitions = [printing, crawling.definition, lookups, logos, purges, posting];
+  const definitions = [rendering.definition, crawling.definition, lookups, logos, purges, posting];
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   exposeCounts(registry, "browser", counts);
@@ -298,7 +295,7 @@ export async function startBrowserWorkers(
     async stop(withinMs) {
       service.stop();
       await host.stop(withinMs);
-      await crawling.close();
+      await Promise.all([rendering.close(), crawling.close()]);
       await pool.close();
     },
   };

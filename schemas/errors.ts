@@ -157,12 +157,17 @@ export const ERRORS = {
   page_not_printable: {
     status: 422,
     code: 6003,
-    meaning: "The page is too large or could not be printed",
+    meaning: "The page or its result is too large, or it could not be printed",
   },
   element_not_found: {
     status: 422,
     code: 6004,
     meaning: "The page has no element that the selector matches, or none that takes room",
+  },
+  json_not_extracted: {
+    status: 422,
+    code: 6005,
+    meaning: "No AI model gave an answer that fits the schema",
   },
 } as const satisfies Record<string, { status: number; code: number; meaning: string }>;
 

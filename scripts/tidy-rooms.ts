@@ -6,7 +6,7 @@ const AREAS = new Set(["account", "rendering", "crawl", "repositories", "oauth",
 /** The rooms of `actors/` that an area may use besides its own and those that all share. */
 const OTHER_AREAS: Record<string, string[]> = {
   rendering: ["actors/account/lib/"],
-  crawl: ["actors/account/lib/", "actors/rendering/lib/browser/"],
+  crawl: ["actors/account/lib/", "actors/rendering/lib/"],
   repositories: ["actors/account/lib/"],
   oauth: ["actors/account/lib/"],
   apps: ["actors/account/lib/"],

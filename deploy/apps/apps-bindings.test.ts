@@ -204,6 +204,18 @@ const STEPS = {
       missing: await refused(() => BROWSER.screenshot({ ...page, selector: "#none" })),
     };
   },
+  async read({ BROWSER }) {
+    const page = { html: "<title>T</title><h1>From an app</h1><a href='https://example.com/'>out</a>" };
+    return {
+      content: await BROWSER.content(page),
+      markdown: await BROWSER.markdown(page),
+      links: await BROWSER.links({ ...page, visibleLinksOnly: true }),
+      scrape: await BROWSER.scrape({ ...page, elements: [{ selector: "h1" }] }),
+      snapshot: Object.keys(await BROWSER.snapshot(page)),
+      json: await refused(() => BROWSER.json({ ...page, prompt: "x" })),
+      tree: await BROWSER.accessibilityTree({ ...page, root: "h1", interestingOnly: true }),
+    };
+  },
   async crawl({ BROWSER }) {
     const id = await BROWSER.startCrawl({ url: "https://crawled.invalid/", limit: 1, render: false });
     const crawl = await BROWSER.getCrawl(id, { limit: 1 });
@@ -357,6 +369,17 @@ describe("bindings of apps", function () {
     expect(done.size).to.deep.equal([30, 20]);
     expect(done.same).to.equal(true);
     expect(done.missing).to.include({ code: "ELEMENT_NOT_FOUND", numericCode: 6004, status: 422 });
+  });
+
+  it("BROWSER reads a page: its HTML, Markdown, links, elements, formats, data and tree", async () => {
+    const { content, json, tree, ...done } = await step("read");
+    expect(content).to.contain("<h1>From an app</h1>");
+    expect(done.markdown).to.contain("# From an app");
+    expect(done.links).to.deep.equal(["https://example.com/"]);
+    expect(done.scrape[0].results[0]).to.include({ text: "From an app" });
+    expect(done.snapshot).to.deep.equal(["content", "screenshot"]);
+    expect(json).to.include({ code: "INVALID_REQUEST", pointer: "/custom_ai", status: 400 });
+    expect(tree.accessibilityTree).to.include({ role: "heading", name: "From an app" });
   });
 
   it("BROWSER starts, shows, lists and cancels crawls", async () => {

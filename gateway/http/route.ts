@@ -72,7 +72,11 @@ type Streamed =
       /** Descriptions of other statuses, such as 304. */
       also?: Readonly<Record<number, string>>;
     }
-  | { streamed: z.ZodType };
+  | {
+      streamed: z.ZodType;
+      /** Members of the envelope beside the result. */
+      beside?: Readonly<Record<string, z.ZodType>>;
+    };
 
 /** A declaration with its handler. The result is JSON in the envelope, or the handler writes the answer itself. */
 type RouteParts<

@@ -143,7 +143,8 @@ function answersOf(route: Route): Json {
   }
   const { status = 200 } = "result" in route.answer ? route.answer : {};
   if (status === 204) return { "204": { description: "Done", headers } };
-  const schema = successOf(...resultOf(route.answer));
+  const { beside = {} } = "streamed" in route.answer ? route.answer : {};
+  const schema = successOf(...resultOf(route.answer)).extend(beside);
   const content = { "application/json": { schema: jsonSchema(schema, "output") } };
   return { [status]: { description: "Done", headers, content } };
 }

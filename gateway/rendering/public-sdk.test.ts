@@ -1,5 +1,8 @@
 import { expect } from "chai";
 import Cloudflare from "cloudflare";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { openPageReader, type PageReader } from "../../scripts/testing/page-reader.ts";
+import { WebSite } from "../../scripts/testing/web-site.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
 const UNKNOWN = "0".repeat(32);
@@ -9,6 +12,8 @@ interface Called {
   sdk: Cloudflare;
   account_id: string;
 }
+
+const LAMP = { name: "Lamp", price: 12.5 };
 
 /** Every rendering method of the public SDK that the platform offers, as its users call it. */
 const OFFERED: Record<string, (called: Called) => Promise<void>> = {
@@ -26,7 +31,68 @@ const OFFERED: Record<string, (called: Called) => Promise<void>> = {
     expect(taken.headers.get("content-type")).to.equal("image/jpeg");
     const encoded = { ...options, screenshotOptions: { encoding: "base64" as const } };
     const text = await sdk.browserRendering.screenshot.create(encoded);
-    expect(text).to.be.a("string").and.contain(HTML);
+    expect(text).to.match(/^iVBOR/);
+  },
+  async "content.create"({ sdk, account_id }) {
+    const html = await sdk.browserRendering.content.create({ account_id, html: HTML, cacheTTL: 0 });
+    expect(html).to.contain(HTML);
+    const raw = await sdk.browserRendering.content.create({ account_id, html: HTML }).asResponse();
+    const { success, meta, result } = (await raw.json()) as Record<string, unknown>;
+    expect([success, meta, result]).to.deep.equal([true, { status: null, title: "" }, html]);
+    expect(Number(raw.headers.get("x-browser-ms-used"))).to.be.above(0);
+  },
+  async "markdown.create"({ sdk, account_id }) {
+    const page = { account_id, html: `<title>T</title>${HTML}` };
+    const text = await sdk.browserRendering.markdown.create(page);
+    expect(text).to.equal('---\ntitle: "T"\n---\n\n# Hello\n');
+  },
+  async "links.create"({ sdk, account_id }) {
+    const html = `<a href="https://example.com/a">a</a>`;
+    const options = { excludeExternalLinks: false, visibleLinksOnly: true };
+    const found = await sdk.browserRendering.links.create({ account_id, html, ...options });
+    expect(found).to.deep.equal(["https://example.com/a"]);
+  },
+  async "scrape.create"({ sdk, account_id }) {
+    const elements = [{ selector: "h1" }];
+    const [found] = await sdk.browserRendering.scrape.create({ account_id, html: HTML, elements });
+    expect(found?.selector).to.equal("h1");
+    // An array, whatever the SDK's type says.
+    const results = found?.results as unknown as { text: string; attributes: unknown[] }[];
+    expect(results).to.have.length(1);
+    expect(results[0]).to.deep.include({ text: "Hello", html: "Hello", attributes: [] });
+    const wrong = { account_id, html: HTML, elements: [{ selector: "##" }] };
+    const refused = await errorOf(sdk.browserRendering.scrape.create(wrong));
+    expect([refused.status, refused.errors[0]?.code]).to.deep.equal([400, 1_001]);
+  },
+  async "snapshot.create"({ sdk, account_id }) {
+    const formats = ["content", "screenshot", "markdown", "accessibilityTree"] as const;
+    const options = { account_id, html: HTML, screenshotOptions: { type: "webp" as const } };
+    const taken = await sdk.browserRendering.snapshot.create({ ...options, formats: [...formats] });
+    expect(Object.keys(taken).toSorted()).to.deep.equal(formats.toSorted());
+    expect(Buffer.from(taken.screenshot ?? "", "base64").toString("latin1", 8, 12)).to.equal(
+      "WEBP",
+    );
+    expect(taken.accessibilityTree?.role).to.equal("RootWebArea");
+  },
+  async "json.create"({ sdk, account_id }) {
+    const json_schema = { type: "object", properties: { price: { type: "number" } } };
+    const options = {
+      ...{ account_id, html: HTML, prompt: "The price" },
+      response_format: { type: "json_schema", json_schema },
+      custom_ai: [{ model: "openai/m", authorization: "Bearer key" }],
+    };
+    expect(await sdk.browserRendering.json.create(options)).to.deep.equal(LAMP);
+    const unanswered = { ...options, custom_ai: [{ model: "google/m" }] };
+    const refused = await errorOf(sdk.browserRendering.json.create(unanswered));
+    expect([refused.status, refused.errors[0]?.code]).to.deep.equal([422, 6_005]);
+  },
+  async "accessibilityTree.create"({ sdk, account_id }) {
+    const { accessibilityTree } = sdk.browserRendering;
+    const root = { account_id, html: HTML, root: "h1", interestingOnly: true };
+    const found = await accessibilityTree.create(root);
+    expect(found.accessibilityTree).to.deep.include({ role: "heading", name: "Hello", level: 1 });
+    const none = await accessibilityTree.create({ ...root, root: "h2" });
+    expect(none).to.deep.equal({ accessibilityTree: null });
   },
   async "crawl.create"({ sdk, account_id }) {
     const id = await sdk.browserRendering.crawl.create({ account_id, url: "https://example.com" });
@@ -50,9 +116,6 @@ const OFFERED: Record<string, (called: Called) => Promise<void>> = {
 
 /** The others answer 404 with code 1004: the platform has no such path. */
 const NOT_OFFERED = [
-  ...["content", "scrape", "snapshot", "json", "links", "markdown", "accessibilityTree"].map(
-    (name) => `${name}.create`,
-  ),
   ...["session.list", "session.get"],
   ...["create", "delete", "connect", "launch", "protocol", "version"].map(
     (name) => `browser.${name}`,
@@ -61,16 +124,34 @@ const NOT_OFFERED = [
   ...["create", "list", "activate", "close", "get"].map((name) => `browser.targets.${name}`),
 ].map((name) => (/^(session|browser)\./.test(name) ? `devtools.${name}` : name));
 
-describe("rendering by the public SDK", () => {
+describe("rendering by the public SDK", function () {
+  this.timeout(60_000);
   let gateway: TestGateway;
   let called: Called;
+  let site: WebSite;
+  let reader: PageReader;
   before(async () => {
-    gateway = await testGateway();
+    site = await WebSite.start();
+    site.page("/v1/chat/completions", (_, response) => {
+      const message = { role: "assistant", content: JSON.stringify(LAMP) };
+      const choices = [{ index: 0, message, finish_reason: "stop" }];
+      response.setHeader("Content-Type", "application/json");
+      response.end(JSON.stringify({ id: "1", created: 1, model: "m", choices }));
+    });
+    reader = openPageReader({ openai: `${site.url}/v1`, google: "http://127.0.0.1:1/v1" });
+    // Pages of a real browser in place of the stand-in.
+    gateway = await testGateway({ workers: [reader.worker] });
+    // The worker's clock is the system's, and it ends tasks at their deadline.
+    gateway.clock.now = systemClock.now();
     const { url, token: apiToken, accountId: account_id } = gateway;
     const sdk = new Cloudflare({ apiToken, baseURL: `${url}/v4`, maxRetries: 0 });
     called = { sdk, account_id };
   });
-  after(() => gateway.stop());
+  after(async () => {
+    await gateway.stop();
+    await reader.close();
+    await site[Symbol.asyncDispose]();
+  });
 
   it("has no method that is neither offered nor listed as not offered", () => {
     const methods = methodsOf(called.sdk.browserRendering).map(({ name }) => name);

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { PAGE_CALLS, type PageCall } from "../../schemas/rendering/http/page-calls.ts";
 import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../../schemas/rendering/limits.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
 import { CHUNK } from "../testing/test-printer.ts";
@@ -268,6 +269,57 @@ describe("routes of rendering", () => {
       await asked;
       await gateway.printer.cancelled;
     });
+  });
+
+  describe("calls that answer JSON", () => {
+    const NEEDED: Record<string, object> = {
+      scrape: { elements: [{ selector: "h1" }] },
+      json: { prompt: "x" },
+    };
+    const read = (name: string, json: object, path = pdf) =>
+      gateway.ask(path.replace(/pdf$/, name), {
+        method: "POST",
+        json: { ...NEEDED[name], ...json },
+      });
+
+    for (const [name, { hasMeta }] of Object.entries<PageCall>(PAGE_CALLS)) {
+      it(`${name} answers in the envelope, under both paths, with browser time and length`, async () => {
+        const path = pdf.replace("browser-rendering", "browser-run");
+        for (const { status, headers, json, text } of [
+          await read(name, { html: "x" }),
+          await read(`${name}`, { html: "x" }, path),
+        ]) {
+          expect(status, text).to.equal(200);
+          expect(json).to.deep.include({ success: true, errors: [], messages: [] });
+          expect(json).to.have.property("result");
+          expect("meta" in (json ?? {})).to.equal(hasMeta === true);
+          expect(headers.get("x-browser-ms-used")).to.equal("34");
+          expect(headers.get("content-length")).to.equal(String(text.length));
+        }
+        expect(gateway.printer.cacheTtlS).to.equal(RENDER_CACHE_SECONDS);
+        expect((await read(`${name}?cacheTTL=0`, { ...NEEDED[name], html: "x" })).status).to.equal(
+          200,
+        );
+        expect(gateway.printer.cacheTtlS).to.equal(0);
+        const shown = await read(name, { html: "status 404" });
+        expect(shown.headers.get("x-target-status")).to.equal("404");
+      });
+
+      it(`${name} needs browser-rendering.write and browser time, and passes refusals on`, async () => {
+        const refused = await read(name, { html: "refuse page_not_printable" });
+        expect([refused.status, refused.json?.errors[0]?.code]).to.deep.equal([422, 6_003]);
+        expect(refused.headers.get("x-browser-ms-used")).to.equal("12");
+        const faulty = await read(name, { html: "x", viewport: { width: "8", height: 8 } });
+        expect(faulty.json?.errors[0]?.source?.pointer).to.equal("/viewport/width");
+        const token = await gateway.tokenWith("browser-rendering.read");
+        const asked = { method: "POST", json: { html: "x" }, token };
+        expect((await gateway.ask(pdf.replace(/pdf$/, name), asked)).status).to.equal(403);
+        const used = { ms: 600_000, taskId: "a" };
+        await gateway.actors.send(account, gateway.accountId, "browserUsed", used);
+        await gateway.actors.settled();
+        expect((await read(name, { html: "x" })).json?.errors[0]?.code).to.equal(2_002);
+      });
+    }
   });
 
   it("getUsage() opens to readers of rendering and of the account, and shows no limit as null", async () => {

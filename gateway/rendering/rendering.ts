@@ -1,4 +1,4 @@
-/** Rendering: pages in, documents and pictures out, streamed as they come from a browser worker. */
+/** Rendering: pages in; documents, pictures and text out, streamed as they come from a browser worker. */
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
@@ -6,6 +6,13 @@ import { AccountPath, WireUsage } from "../../schemas/account/http/accounts.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
+import {
+  type ContentRequest,
+  PAGE_CALLS,
+  type PageCall,
+  type PageCallName,
+  PageMeta,
+} from "../../schemas/rendering/http/page-calls.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import {
@@ -14,6 +21,7 @@ import {
   ScreenshotRequest,
 } from "../../schemas/rendering/http/screenshot.ts";
 import { render } from "../../schemas/rendering/render.ts";
+import { ENVELOPE_START } from "../http/envelope.ts";
 import { type Asked, defineRoute, type Route } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 
@@ -21,10 +29,11 @@ const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
 
+const OF_ONE_CALL = new Set(["element_not_found", "json_not_extracted"]);
 /** What the target did, or the browser: those of the 5000s and 6000s, as in the public API. Others of 422 are git's. */
 const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
   const { status, code } = ERRORS[name as ErrorCode];
-  return status === 422 && code >= 5_000 && code < 7_000 && name !== "element_not_found";
+  return status === 422 && code >= 5_000 && code < 7_000 && !OF_ONE_CALL.has(name);
 });
 
 /** Shared by all routes that render a page. */
@@ -73,6 +82,8 @@ const GET_USAGE = {
   answer: { result: WireUsage },
 } as const;
 
+const PAGE_CALL_NAMES = Object.keys(PAGE_CALLS) as PageCallName[];
+
 interface RenderingParts {
   actors: ActorClient;
   /** The browser time of each account for a day; 0 is no limit. */
@@ -89,6 +100,7 @@ export function renderingRoutes(
   return [
     defineRoute({ ...RENDER_PDF, handle: renderPdf(parts) }),
     defineRoute({ ...TAKE_SCREENSHOT, handle: takeScreenshot(parts) }),
+    ...PAGE_CALL_NAMES.map((name) => pageCallRoute(name, parts)),
     defineRoute({ ...GET_USAGE, handle: getUsage(parts) }),
   ];
 }
@@ -114,6 +126,43 @@ function takeScreenshot(parts: RenderingParts) {
     const mediaType = mediaTypeOf(body.screenshotOptions);
     await write({ ...reply, ...run, mediaType }, response, signal);
   };
+}
+
+/** The route of a call that answers JSON. */
+function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
+  const { id, summary, request, result, hasMeta }: PageCall = PAGE_CALLS[name];
+  return defineRoute({
+    ...RENDERS,
+    path: `${RENDERING}/${name}`,
+    alias: `${ALIAS}/${name}`,
+    ...{ id, summary },
+    body: { schema: request, bytesMax: RENDER_BODY_BYTES_MAX },
+    refusals: name === "json" ? [...REFUSALS, "json_not_extracted"] : REFUSALS,
+    answer: { streamed: result, ...(hasMeta && { beside: { meta: PageMeta } }) },
+    async handle(asked: Asked<unknown, RenderQuery, unknown>, response: Response) {
+      const { caller, signal } = asked;
+      const { accountId } = caller;
+      // Safe: the route's schema is the one of this message.
+      const parameters = asked.body as ContentRequest;
+      const task = { ...(await admit(parts, asked)), parameters };
+      const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
+      const message = name as "content";
+      const { reply, ...run } = await parts.actors.run(render, accountId, message, task, limits);
+      await write(inEnvelope({ ...reply, ...run }), response, signal);
+    },
+  });
+}
+
+/** Puts the members that the worker wrote into an envelope. */
+function inEnvelope({ bytes, chunks, ...run }: Omit<Rendered, "mediaType"> & { bytes: number }) {
+  const [before, after] = [Buffer.from(ENVELOPE_START), Buffer.from("}")];
+  async function* whole() {
+    yield before;
+    yield* chunks;
+    yield after;
+  }
+  const mediaType = "application/json; charset=utf-8";
+  return { ...run, mediaType, bytes: before.length + bytes + after.length, chunks: whole() };
 }
 
 function getUsage({ actors, browserMsPerDay }: RenderingParts) {

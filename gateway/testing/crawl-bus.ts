@@ -7,7 +7,6 @@ import { requestLimitActor } from "../../actors/account/request-limit/request-li
 import { userActor } from "../../actors/account/user/user.ts";
 import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../actors/crawl/crawl-list/crawl-list.ts";
-import { MarkdownPool } from "../../actors/crawl/lib/extract/markdown-pool.ts";
 import { HttpPageLoader } from "../../actors/crawl/lib/load/http-page-loader.ts";
 import { HeldJobs } from "../../actors/crawl/lib/records/held-jobs.ts";
 import { CachedPage } from "../../actors/crawl/lib/records/page-cache.ts";
@@ -18,6 +17,7 @@ import { watchJob } from "../../actors/crawl/workers/crawl-page/job-watch.ts";
 import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
+import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";

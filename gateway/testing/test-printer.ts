@@ -6,6 +6,17 @@ import { render } from "../../schemas/rendering/render.ts";
 
 export const CHUNK = Buffer.alloc(64 * 1024, "p");
 
+interface Page {
+  html?: string | undefined;
+}
+
+interface ReadTask {
+  parameters: Page;
+  cacheTtlS?: number | undefined;
+}
+
+const NO_META = ',"meta":{"status":null,"title":""}';
+
 export interface TestPrinter {
   worker: ReturnType<typeof defineWorker<typeof render.messages>>;
   /** Chunks that were taken so far. */
@@ -47,17 +58,40 @@ export function testPrinter(slots = 4): TestPrinter {
           printer.cacheTtlS = cacheTtlS;
           return print(parameters, signal);
         },
-        async screenshot({ parameters }, { signal }) {
-          const { reply, chunks } = await print(parameters, signal);
-          if (reply.bytes === null) throw new Error("a picture knows its length");
-          return { reply: { browserMs: reply.browserMs, bytes: reply.bytes }, chunks };
-        },
+        screenshot: ({ parameters }, { signal }) => sized(parameters, signal),
+        content: read("page", NO_META),
+        markdown: read("page"),
+        links: read([]),
+        scrape: read([]),
+        snapshot: read({ content: "page" }, NO_META),
+        json: read({}),
+        accessibilityTree: read({ accessibilityTree: null }),
       },
-      failures: { pdf: () => [], screenshot: () => [] },
+      failures: {
+        ...{ pdf: none, screenshot: none, content: none, markdown: none, links: none },
+        ...{ scrape: none, snapshot: none, json: none, accessibilityTree: none },
+      },
     });
   }
 
-  async function print(parameters: { html?: string | undefined }, signal: AbortSignal) {
+  async function sized(parameters: Page, signal: AbortSignal) {
+    const { reply, chunks } = await print(parameters, signal);
+    const { browserMs, bytes, status } = { status: undefined, ...reply };
+    if (bytes === null) throw new Error("it knows its length");
+    return { reply: { browserMs, bytes, ...(status !== undefined && { status }) }, chunks };
+  }
+
+  /** Makes a handler that answers this result of every page. */
+  function read(result: unknown, meta = "") {
+    return async (input: ReadTask, { signal }: { signal: AbortSignal }) => {
+      printer.cacheTtlS = input.cacheTtlS;
+      const { reply } = await sized(input.parameters, signal);
+      const members = Buffer.from(`"result":${JSON.stringify(result)}${meta}`);
+      return { reply: { ...reply, bytes: members.length }, chunks: one(members) };
+    };
+  }
+
+  async function print(parameters: Page, signal: AbortSignal) {
     printer.tasks++;
     signal.addEventListener("abort", () => cancel());
     begin();
@@ -99,6 +133,8 @@ export function testPrinter(slots = 4): TestPrinter {
     if (breaks) throw new Error("the printer caught fire");
   }
 }
+
+const none = () => [];
 
 async function* one(bytes: Buffer) {
   yield bytes;

@@ -44,6 +44,23 @@ export const TALL_PICTURE_PIXELS_MAX = 6 * SCREENSHOT_PIXELS_MAX;
 /** Rows of a piece are a multiple of this, so that they are whole device pixels at a density of two decimals. */
 export const TILE_ROWS_UNIT = 100;
 
+// --- Results as text ---
+
+/**
+ * Bytes of one result: of its HTML or Markdown, or of its links, elements or tree as JSON. As much as a crawl keeps of a
+ * page, and with every character escaped it still fits CDP_MESSAGE_BYTES_MAX.
+ */
+export const RESULT_BYTES_MAX = 10 * 1024 * 1024;
+/** Characters of a title in `meta`: those of a crawl's record. */
+export const META_TITLE_CHARS_MAX = 1_024;
+/** Selectors of one scrape: as many tags as a page may get. Each is searched in the whole page. */
+export const SCRAPE_SELECTORS_MAX = 100;
+/**
+ * Elements and texts of a page whose accessibility tree is read. Chromium describes each in some 1 kB, and the tree is
+ * one message of CDP_MESSAGE_BYTES_MAX.
+ */
+export const ACCESSIBILITY_NODES_MAX = 30_000;
+
 // --- Pages ---
 
 /** How often a running page is checked against its account's browser time. A page may exceed its time by as much. */

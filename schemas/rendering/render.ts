@@ -1,6 +1,7 @@
 /** Work for the browser workers: a page in, a document or a picture out. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
+import { PAGE_CALLS } from "./http/page-calls.ts";
 import { PdfRequest } from "./http/pdf.ts";
 import { ScreenshotRequest } from "./http/screenshot.ts";
 
@@ -16,6 +17,13 @@ const taskFields = {
 const TargetStatus = z.int().min(100).max(599).optional();
 /** Wall-clock milliseconds a browser was held, up to now. */
 const BrowserMs = z.int().min(0);
+
+/** Reads a page. The members of the answer's envelope follow the reply, as JSON without its braces. */
+const reading = <P extends z.ZodType>({ request }: { request: P }) => ({
+  lane: "interactive" as const,
+  input: z.object({ ...taskFields, parameters: request }),
+  reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0), status: TargetStatus }),
+});
 
 export const render = defineTasks({
   kind: "render",
@@ -41,5 +49,12 @@ export const render = defineTasks({
       input: z.object({ ...taskFields, parameters: ScreenshotRequest }),
       reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0), status: TargetStatus }),
     },
+    content: reading(PAGE_CALLS.content),
+    markdown: reading(PAGE_CALLS.markdown),
+    links: reading(PAGE_CALLS.links),
+    scrape: reading(PAGE_CALLS.scrape),
+    snapshot: reading(PAGE_CALLS.snapshot),
+    json: reading(PAGE_CALLS.json),
+    accessibilityTree: reading(PAGE_CALLS.accessibilityTree),
   },
 });

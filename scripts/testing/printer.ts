@@ -5,12 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { z } from "zod";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
+import { EgressAgents } from "../../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { EgressProxy } from "../../actors/egress/egress-proxy.ts";
+import { JsonChecker } from "../../actors/rendering/lib/ai/json-checker.ts";
+import { JsonExtractor } from "../../actors/rendering/lib/ai/json-extractor.ts";
 import {
   BrowserPool,
   type BrowserPoolOptions,
 } from "../../actors/rendering/lib/browser/browser-pool.ts";
+import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
 import { type PrintedPdf, printPdf } from "../../actors/rendering/workers/render/print-pdf.ts";
 import { RenderCache } from "../../actors/rendering/workers/render/render-cache.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
@@ -18,7 +22,9 @@ import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { findChromium } from "../tools.ts";
 import { pageTexts, tableFaults } from "./pdf-file.ts";
 
-const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
+export const guard = createEgressGuard({
+  policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }),
+});
 const DEADLINE_MS = 50_000;
 /** A browser that is well may be slow to answer on a busy machine, and a task of a test has no second try. */
 const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
@@ -27,6 +33,15 @@ const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
 export const lostCache = new RenderCache({
   store: { get: async () => undefined, put: async () => false },
   clock: systemClock,
+});
+
+/** The parts of a render worker, for tests that read no page as Markdown or data: those leave threads behind. */
+export const renderParts = (pool: BrowserPool) => ({
+  ...{ pool, clock: systemClock, cache: lostCache },
+  markdown: new MarkdownPool(),
+  extractor: new JsonExtractor({
+    ...{ agents: new EgressAgents({ guard }), checker: new JsonChecker(), clock: systemClock },
+  }),
 });
 
 export const openEgress = () => EgressProxy.open({ guard });

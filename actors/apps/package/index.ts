@@ -27,6 +27,8 @@ export type {
   Crawl,
   CrawlEntry,
   CrawlInput,
+  PageInput,
+  PageResult,
   PdfInput,
   ScreenshotInput,
 } from "./browser.ts";

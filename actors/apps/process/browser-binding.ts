@@ -1,12 +1,15 @@
-/** Prints and captures pages, and crawls sites, for code of apps: no token. */
+/** Prints, captures and reads pages, and crawls sites, for code of apps: no token. */
 import type { z } from "zod";
 import type { WireUsage } from "../../../schemas/account/http/accounts.ts";
+import type { PageCallName } from "../../../schemas/rendering/http/page-calls.ts";
 import { ApiError } from "../package/api-error.ts";
 import type {
   Browser,
   Crawl,
   CrawlEntry,
   CrawlInput,
+  PageInput,
+  PageResult,
   PdfInput,
   ScreenshotInput,
 } from "../package/browser.ts";
@@ -28,6 +31,10 @@ export function browserBinding(binding: RestBinding): Browser {
     // Which of the two it is, its overloads say.
     return (asText ? await response.text() : await bytesOf(response)) as never;
   }
+  const read =
+    <N extends PageCallName>(name: N) =>
+    (page: PageInput<N>) =>
+      calls.one<PageResult<N>>(`${BELOW}/${name}`, { method: "POST", json: page });
   const pathOf = (id: string) => `${CRAWLS}/${encodeURIComponent(id)}`;
   return Object.freeze({
     namespace: binding.namespace,
@@ -36,6 +43,13 @@ export function browserBinding(binding: RestBinding): Browser {
       return bytesOf(await rendered("pdf", page));
     },
     screenshot,
+    content: read("content"),
+    markdown: read("markdown"),
+    links: read("links"),
+    scrape: read("scrape"),
+    snapshot: read("snapshot"),
+    json: read("json"),
+    accessibilityTree: read("accessibilityTree"),
     startCrawl: (crawl: CrawlInput) => calls.one<string>(CRAWLS, { method: "POST", json: crawl }),
     async getCrawl(id: string, options?: Parameters<Browser["getCrawl"]>[1]) {
       // Records bear names of the web, which nobody changes.

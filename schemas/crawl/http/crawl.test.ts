@@ -148,12 +148,11 @@ const SAMPLES: Sample[] = [
   ],
   [
     "jsonOptions/custom_ai/0/authorization",
-    [model({ authorization: text(8_192) })],
+    [model({ authorization: text(8_192) }), json({ custom_ai: [{ model: "openai/b" }] })],
     [
       model({ authorization: text(8_193) }),
       model({ authorization: "" }),
       model({ authorization: "a\nb" }),
-      json({ custom_ai: [{ model: "openai/b" }] }),
     ],
   ],
   [

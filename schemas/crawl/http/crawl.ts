@@ -1,9 +1,7 @@
 /** The body of a crawl request: the start, the extent, and the formats of each page. */
 import { z } from "zod";
-import { fieldValue } from "../../http/header-fields.ts";
-import { wholeJsonSchema } from "../../http/json-schema.ts";
 import { shapedLike } from "../../http/shaped-like.ts";
-import { HEADER_VALUE_CHARS_MAX } from "../../limits.ts";
+import { jsonQuestionFields, jsonQuestionRules } from "../../rendering/http/json-question.ts";
 import {
   HttpUrl,
   pageParameterFields,
@@ -11,7 +9,6 @@ import {
   userAgentField,
 } from "../../rendering/http/page-parameters.ts";
 import { encodeKey } from "../../subjects.ts";
-import { AiModel } from "../ai-providers.ts";
 import { ContentUse, CrawlPurpose } from "../content-signal.ts";
 import { CrawlFormat } from "../crawl-job.ts";
 import {
@@ -23,10 +20,7 @@ import {
   CRAWL_PATTERN_CHARS_MAX,
   CRAWL_PATTERNS_MAX,
   CRAWL_URL_CHARS_MAX,
-  CUSTOM_MODELS_MAX,
   HOST_KEY_CHARS_MAX,
-  JSON_PROMPT_CHARS_MAX,
-  JSON_SCHEMA_BYTES_MAX,
 } from "../limits.ts";
 
 /** The last second of the year 9999. A larger number was meant as milliseconds. */
@@ -73,71 +67,11 @@ const CrawlOptions = z.strictObject(
   { error: shapedLike({ includePatterns: ["https://example.com/docs/**"] }) },
 );
 
-const JsonSchema = z
-  .record(z.string(), z.unknown())
-  .refine((schema) => Buffer.byteLength(JSON.stringify(schema)) <= JSON_SCHEMA_BYTES_MAX, {
-    error: `Expected at most ${JSON_SCHEMA_BYTES_MAX} bytes`,
-    abort: true,
-  })
-  .transform(wholeJsonSchema);
-
-const ResponseFormat = z
-  .strictObject(
-    {
-      type: z.literal("json_schema"),
-      json_schema: JsonSchema.optional().describe(
-        'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
-      ),
-      schema: JsonSchema.optional().describe("An alias of json_schema"),
-    },
-    {
-      error: shapedLike({
-        type: "json_schema",
-        json_schema: { properties: { price: "number" } },
-      }),
-    },
-  )
-  .refine((format) => (format.json_schema === undefined) !== (format.schema === undefined), {
-    path: ["json_schema"],
-    error: "Expected exactly one of json_schema and schema",
-    when: ({ issues }) => issues.length === 0,
-  })
-  .transform(({ type, json_schema, schema }) => ({
-    type,
-    json_schema: json_schema ?? schema ?? {},
-  }));
-
-const CustomModel = z.strictObject({
-  model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
-  authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
-    .min(1)
-    .describe("Value of the Authorization header field for the provider: Bearer and a key")
-    .meta({ secret: true }),
-});
-
 const JsonOptions = z
-  .strictObject(
-    {
-      prompt: z
-        .string()
-        .min(1)
-        .max(JSON_PROMPT_CHARS_MAX)
-        .optional()
-        .describe("Instructions for the model"),
-      response_format: ResponseFormat.optional(),
-      custom_ai: z
-        .array(CustomModel)
-        .min(1)
-        .max(CUSTOM_MODELS_MAX)
-        .optional()
-        .describe("Models in the order of their use, in place of the service's own"),
-    },
-    { error: shapedLike({ prompt: "Name and price of the product" }) },
-  )
-  .refine(({ prompt, response_format }) => prompt !== undefined || response_format !== undefined, {
-    path: ["prompt"],
-    error: "Expected a prompt, a response_format, or both",
-  });
+  .strictObject(jsonQuestionFields, {
+    error: shapedLike({ prompt: "Name and price of the product" }),
+  })
+  .check(jsonQuestionRules);
 
 const { html: _html, userAgent: _userAgent, url: _url, ...pageFields } = pageParameterFields;
 

@@ -36,40 +36,58 @@ const Clip = z
     "The part to capture, in CSS pixels from the corner of the page, or of the element where there is a selector",
   );
 
+/** The options of a picture, but for its encoding. */
+const pictureFields = {
+  type: z.enum(PICTURE_TYPES).default("png").describe("Kind of picture"),
+  quality: z.int().min(0).max(100).optional().describe("Of a jpeg or webp picture; a png has none"),
+  fullPage: flag(false).describe("The whole page and not the window alone"),
+  clip: Clip.optional(),
+  omitBackground: flag(false).describe(
+    "Transparent where the page has no background; without effect on a jpeg",
+  ),
+  captureBeyondViewport: flag(true).describe(
+    "Draw what lies outside of the window as it is. If not, a clip is cut off at the window, and for a full page the window grows",
+  ),
+  optimizeForSpeed: flag(false).describe("A larger file, made in less time"),
+  fromSurface: z.boolean().optional().describe("Accepted, without effect"),
+};
+
+/** A picture as part of a larger answer, where it is always text in base64. */
+export const PictureOptions = z.strictObject(pictureFields).superRefine(pictureRules);
+export type PictureOptions = z.output<typeof PictureOptions>;
+
 export const ScreenshotOptions = z
   .strictObject({
-    type: z.enum(PICTURE_TYPES).default("png").describe("Kind of picture"),
-    quality: z
-      .int()
-      .min(0)
-      .max(100)
-      .optional()
-      .describe("Of a jpeg or webp picture; a png has none"),
-    fullPage: flag(false).describe("The whole page and not the window alone"),
-    clip: Clip.optional(),
-    omitBackground: flag(false).describe(
-      "Transparent where the page has no background; without effect on a jpeg",
-    ),
-    captureBeyondViewport: flag(true).describe(
-      "Draw what lies outside of the window as it is. If not, a clip is cut off at the window, and for a full page the window grows",
-    ),
+    ...pictureFields,
     encoding: z
       .enum(["binary", "base64"])
       .default("binary")
       .describe("The picture's bytes, or the same as text in base64"),
-    optimizeForSpeed: flag(false).describe("A larger file, made in less time"),
-    fromSurface: z.boolean().optional().describe("Accepted, without effect"),
   })
-  .superRefine(({ type, quality, fullPage, clip }, context) => {
-    const refused = (path: string, message: string) =>
-      context.addIssue({ code: "custom", path: [path], message });
-    if (type === "png" && quality !== undefined) {
-      refused("quality", "Expected none with a png, which has no quality; jpeg and webp have");
-    }
-    if (fullPage && clip !== undefined)
-      refused("clip", "Expected at most one of clip and fullPage");
-  });
+  .superRefine(pictureRules);
 export type ScreenshotOptions = z.output<typeof ScreenshotOptions>;
+
+function pictureRules(
+  {
+    type,
+    quality,
+    fullPage,
+    clip,
+  }: {
+    type: string;
+    quality?: number | undefined;
+    fullPage?: boolean | undefined;
+    clip?: object | undefined;
+  },
+  context: z.core.$RefinementCtx,
+): void {
+  const refused = (path: string, message: string) =>
+    context.addIssue({ code: "custom", path: [path], message });
+  if (type === "png" && quality !== undefined) {
+    refused("quality", "Expected none with a png, which has no quality; jpeg and webp have");
+  }
+  if (fullPage && clip !== undefined) refused("clip", "Expected at most one of clip and fullPage");
+}
 
 export const ScreenshotRequest = z
   .strictObject({
@@ -84,27 +102,37 @@ export const ScreenshotRequest = z
     screenshotOptions: ScreenshotOptions.prefault({}).describe("Which part, as which picture"),
   })
   .check(pageRules)
+  .check(pictureSizeRules)
   .check(({ value, issues }) => {
-    const refused = (path: string[], message: string) =>
-      issues.push({ code: "custom", path, message, input: value });
-    const { viewport, selector, screenshotOptions: options } = value;
-    if (selector !== undefined && options?.fullPage) {
-      refused(["selector"], "Expected at most one of selector and fullPage");
-    }
-    const density = viewport?.deviceScaleFactor ?? 1;
-    const most = `at most ${SCREENSHOT_SIDE_PX_MAX} device pixels a side and ${SCREENSHOT_PIXELS_MAX} in all`;
-    // Whatever part of it is captured, the window is drawn.
-    if (viewport && !isPictureSize(viewport, density)) {
-      refused(["viewport"], `Expected a window of ${most}`);
-    }
-    const clip = options?.clip;
-    if (clip && !isPictureSize(clip, density * (clip.scale ?? 1))) {
-      refused(["screenshotOptions", "clip"], `Expected an area of ${most}`);
-    }
+    if (value.selector === undefined || !value.screenshotOptions?.fullPage) return;
+    const message = "Expected at most one of selector and fullPage";
+    issues.push({ code: "custom", path: ["selector"], message, input: value });
   })
   .meta({ examples: [{ html: "<h1>Hello</h1>", screenshotOptions: { type: "png" } }] })
   .transform(normalizePage);
 export type ScreenshotRequest = z.output<typeof ScreenshotRequest>;
+
+interface Sized {
+  viewport?: { width: number; height: number; deviceScaleFactor?: number | undefined } | undefined;
+  screenshotOptions?: { clip?: z.output<typeof Clip> | undefined } | undefined;
+}
+
+/** Refuses a window or a clip that no picture can have, for `check` of an endpoint's object. */
+export function pictureSizeRules({ value, issues }: z.core.ParsePayload<Sized>): void {
+  const refused = (path: string[], message: string) =>
+    issues.push({ code: "custom", path, message, input: value });
+  const { viewport, screenshotOptions: options } = value;
+  const density = viewport?.deviceScaleFactor ?? 1;
+  const most = `at most ${SCREENSHOT_SIDE_PX_MAX} device pixels a side and ${SCREENSHOT_PIXELS_MAX} in all`;
+  // Whatever part of it is captured, the window is drawn.
+  if (viewport && !isPictureSize(viewport, density)) {
+    refused(["viewport"], `Expected a window of ${most}`);
+  }
+  const clip = options?.clip;
+  if (clip && !isPictureSize(clip, density * (clip.scale ?? 1))) {
+    refused(["screenshotOptions", "clip"], `Expected an area of ${most}`);
+  }
+}
 
 /** Whether a picture may have this area in CSS pixels at this device scale factor. */
 export function isPictureSize(area: { width: number; height: number }, density: number): boolean {
@@ -118,7 +146,7 @@ export function isPictureSize(area: { width: number; height: number }, density: 
 export function isTallPicture(
   area: { width: number; height: number },
   density: number,
-  { fullPage, type, captureBeyondViewport }: ScreenshotOptions,
+  { fullPage, type, captureBeyondViewport }: PictureOptions,
 ): boolean {
   if (!fullPage || type !== "png" || captureBeyondViewport === false) return false;
   const [width, height] = [area.width * density, area.height * density];

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { markdown as ours } from "../../../actors/crawl/lib/extract/markdown.ts";
+import { markdown as ours } from "../../../actors/rendering/lib/extract/markdown.ts";
 import type { Benchmark, Figure } from "../benchmark.ts";
 import { COLUMNS, type Column, featuresOf, shareKept } from "./markdown-features.ts";
 

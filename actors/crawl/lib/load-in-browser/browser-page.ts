@@ -10,6 +10,7 @@ import {
   navigationError,
 } from "../../../rendering/lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../../rendering/lib/browser/prepare-page.ts";
+import { type PageHtml, readHtml } from "../../../rendering/lib/browser/read-html.ts";
 import type { RenderContext } from "../../../rendering/lib/browser/render-context.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
@@ -23,7 +24,6 @@ import {
   type DocumentHead,
   type SeenDocument,
 } from "./document-gate.ts";
-import { type PageHtml, readHtml } from "./read-html.ts";
 
 /** Timeout of a page in a browser. Together with TURN_STARTS_MS_MAX it stays below TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;

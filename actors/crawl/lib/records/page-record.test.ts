@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
-import { MarkdownPool } from "../extract/markdown-pool.ts";
 import { type LoadedPage, PAGE_LINKS_BYTES_MAX, pageRecord } from "./page-record.ts";
 
 const url = "http://a.example/dir/";

@@ -3,9 +3,9 @@
 import type { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
+import { pageLinks } from "../../../rendering/lib/extract/page-links.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
-import type { MarkdownPool } from "../extract/markdown-pool.ts";
-import { pageLinks } from "../extract/page-links.ts";
 import { documentForm } from "../load/content-types.ts";
 import type { PageAnswer } from "../load/page-loader.ts";
 import { refreshTarget } from "../load/refresh-target.ts";

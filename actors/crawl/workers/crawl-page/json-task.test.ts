@@ -11,12 +11,12 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
+import { JsonExtractor } from "../../../rendering/lib/ai/json-extractor.ts";
+import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
-import { JsonChecker } from "../../lib/ai/json-checker.ts";
-import { JsonExtractor } from "../../lib/ai/json-extractor.ts";
-import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { JobName } from "../../lib/records/held-jobs.ts";
 import { jsonFailure, jsonTask } from "./json-task.ts";
 

@@ -6,11 +6,11 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import type { JsonExtractor, JsonQuestion } from "../../../rendering/lib/ai/json-extractor.ts";
+import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
-import type { JsonExtractor, JsonQuestion } from "../../lib/ai/json-extractor.ts";
-import type { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import type { HeldJob, JobName } from "../../lib/records/held-jobs.ts";
 
 type Tasks = WorkerDefinition<typeof crawlPage.messages>;

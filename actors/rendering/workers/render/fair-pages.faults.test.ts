@@ -4,7 +4,7 @@ import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
 import { STREAMS } from "../../../../schemas/subjects.ts";
 import { startWorld } from "../../../../scripts/testing/actor-world.ts";
-import { lostCache, openPool } from "../../../../scripts/testing/printer.ts";
+import { openPool, renderParts } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { accountActor } from "../../../account/account/account.ts";
@@ -26,10 +26,7 @@ describe("pages of several accounts", function () {
     await using world = await startWorld({ definitions: [accountActor], tasks: [render] });
     await world.host();
     await world.worker([
-      renderWorker(
-        { pool, clock: systemClock, cache: lostCache },
-        { interactive: 2, batch: 1, browserMsPerDay: 0 },
-      ),
+      renderWorker(renderParts(pool), { interactive: 2, batch: 1, browserMsPerDay: 0 }),
     ]);
     const leaving = new AbortController();
     const hanging = PdfRequest.parse({

@@ -20,7 +20,7 @@ import { watchComputing } from "./watch-computing.ts";
 const PAGE_REPLACEMENTS_MAX = 5;
 
 /** The action with the page, as messages name it. */
-export type Action = "print" | "capture";
+export type Action = "print" | "capture" | "read";
 
 export interface PageTask {
   action: Action;

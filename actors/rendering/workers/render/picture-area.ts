@@ -3,6 +3,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import {
   isPictureSize,
   isTallPicture,
+  type PictureOptions,
   type ScreenshotRequest,
 } from "../../../../schemas/rendering/http/screenshot.ts";
 import {
@@ -23,10 +24,14 @@ export interface Area {
   scale: number;
 }
 
+interface Pictured extends Pick<ScreenshotRequest, "selector" | "viewport"> {
+  screenshotOptions: PictureOptions;
+}
+
 /** Undefined: what the window shows. */
 export async function pictureArea(
   context: RenderContext,
-  { selector, screenshotOptions, viewport }: ScreenshotRequest,
+  { selector, screenshotOptions, viewport }: Pictured,
 ): Promise<Area | undefined> {
   const { clip, fullPage, captureBeyondViewport } = screenshotOptions;
   const element = selector === undefined ? undefined : await boxOf(context, selector);
@@ -88,7 +93,7 @@ function notFound(selector: string, reason: string): ActorError {
 function tooLarge(
   { width, height }: Area,
   density: number,
-  { fullPage }: ScreenshotRequest["screenshotOptions"],
+  { fullPage }: PictureOptions,
 ): ActorError {
   const size = `${Math.ceil(width * density)} × ${Math.ceil(height * density)} device pixels`;
   const usual = `${SCREENSHOT_SIDE_PX_MAX} a side and ${SCREENSHOT_PIXELS_MAX} in all are the most`;

@@ -3,7 +3,7 @@ import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
 import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
-import { openPool } from "../../../../scripts/testing/printer.ts";
+import { openPool, renderParts } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { accountActor } from "../../../account/account/account.ts";
@@ -83,7 +83,7 @@ describe("RenderCache", function () {
     await using pool = openPool();
     await world.host();
     const limits = { interactive: 1, batch: 1, browserMsPerDay: 0 };
-    await world.worker([renderWorker({ pool, clock: systemClock, cache }, limits)]);
+    await world.worker([renderWorker({ ...renderParts(pool), cache }, limits)]);
     const parameters = PdfRequest.parse({ url: site.page("/", "<title>t</title>") });
     const run = async (cacheTtlS: number) => {
       const input = { account: "a", parameters, deadlineAt: systemClock.now() + 50_000, cacheTtlS };

@@ -3,17 +3,15 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
-import { lostCache, openPool } from "../../../../scripts/testing/printer.ts";
+import { openPool, renderParts } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
-import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { renderWorker } from "./render.ts";
 
-const partsOf = (pool: BrowserPool) => ({ pool, clock: systemClock, cache: lostCache });
 const LIMITS = { interactive: 1, batch: 1, browserMsPerDay: 0 };
 
 describe("renderWorker", function () {
@@ -27,7 +25,7 @@ describe("renderWorker", function () {
         for (const pid of pool.pids) process.kill(-pid, "SIGKILL");
       }, 100);
     });
-    const { handlers, failures } = renderWorker(partsOf(pool), LIMITS);
+    const { handlers, failures } = renderWorker(renderParts(pool), LIMITS);
     const accountId = "a".repeat(32);
     const input = {
       account: accountId,
@@ -58,7 +56,7 @@ describe("renderWorker", function () {
       site.page("/crash.png", crash);
       return context;
     };
-    const { handlers } = renderWorker(partsOf(pool), LIMITS);
+    const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const parameters = PdfRequest.parse({ url, gotoOptions: { waitUntil: "load" } });
     const input = { account: "a", parameters, deadlineAt: systemClock.now() + 50_000 };
     await pool.start();
@@ -75,7 +73,7 @@ describe("renderWorker", function () {
 
   it("screenshot() replies with the picture's length, and reports the browser time to the account", async () => {
     await using pool = openPool();
-    const { handlers } = renderWorker(partsOf(pool), LIMITS);
+    const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1, deadlineAt });
@@ -92,7 +90,7 @@ describe("renderWorker", function () {
     await using pool = openPool();
     await using site = await WebSite.start();
     const limitMs = 3_000;
-    const { handlers, failures } = renderWorker(partsOf(pool), {
+    const { handlers, failures } = renderWorker(renderParts(pool), {
       ...LIMITS,
       browserMsPerDay: limitMs,
     });
@@ -129,7 +127,7 @@ describe("renderWorker", function () {
   it("pdf() says when its page only waits for the network, and when it computes", async () => {
     await using pool = openPool();
     await using site = await WebSite.start();
-    const { handlers } = renderWorker(partsOf(pool), LIMITS);
+    const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     for (const [script, expected] of [
       [`<img src="${site.page("/never", () => {})}">`, true],

@@ -1,81 +1,76 @@
 /** One screenshot task from its parameters to its bytes. */
 import type { ScreenshotOptions } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import {
   isPictureSize,
+  type PictureOptions,
   type ScreenshotRequest,
 } from "../../../../schemas/rendering/http/screenshot.ts";
-import { LOAD_REST_MS, SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
+import { SCREENSHOT_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { within } from "../../../runtime/lib/time-limit.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
-import { VIEWPORT } from "../../lib/browser/context-page.ts";
 import { definedOf } from "../../lib/browser/defined-of.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { drawingSettled } from "./drawing-settled.ts";
-import { HeldPage, type PageTask, refusedByBrowser } from "./held-page.ts";
+import { refusedByBrowser } from "./held-page.ts";
+import type { LoadedPage, Output } from "./outputs/output.ts";
 import { contentReady, fontsReady } from "./page-ready.ts";
 import { type Area, pictureArea } from "./picture-area.ts";
-import { scrollThrough } from "./scroll-through.ts";
+import { type Rendered, type RenderTask, renderPage } from "./render-page.ts";
 import { captureTall } from "./tall-picture.ts";
 
-interface ScreenshotTask extends Omit<PageTask, "action"> {
-  parameters: ScreenshotRequest;
-}
-
-interface Screenshot {
+interface Screenshot extends Omit<Rendered<Buffer>, "answer"> {
   /** The picture, or its text in base64, as was asked for. */
   bytes: Buffer;
-  /** Wall-clock milliseconds a browser was held. */
-  browserMs: number;
-  /** The status that the page's site answered. Undefined for a submitted document. */
-  status: number | undefined;
 }
 
 /** Rejects as `printPdf` does. */
 export async function takeScreenshot(
   pool: BrowserPool,
-  { parameters, deadlineAt, hold, setWaiting }: ScreenshotTask,
-  limits: { signal: AbortSignal; clock: Clock; bytesMax?: number },
+  task: Omit<RenderTask<ScreenshotRequest>, "action">,
+  { bytesMax, ...limits }: { signal: AbortSignal; clock: Clock; bytesMax?: number },
 ): Promise<Screenshot> {
-  await using held = await HeldPage.open(
-    pool,
-    { action: "capture", deadlineAt, hold, setWaiting },
-    limits,
-  );
-  const { bytesMax = SCREENSHOT_BYTES_MAX } = limits;
-  const { picture: base64, status } = await held.explained(async () => {
-    using document = await held.load({ ...parameters, viewport: parameters.viewport ?? VIEWPORT });
-    const { signal, clock } = held.limits;
-    const ms = Math.min(PRINT_TIMEOUT_MS, parameters.actionTimeout ?? Number.POSITIVE_INFINITY);
-    const error = () =>
-      new ActorError("wait_timed_out", `Cannot capture the page: it took longer than ${ms} ms`);
-    const picture = await within({ ms, error, signal, clock }, async (limited) => {
-      const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal: limited, clock };
-      await contentReady(held.context, patience);
-      if (parameters.scrollPage) await scrollThrough(held.context, parameters, patience);
-      await Promise.all([
-        fontsReady(held.context, patience),
-        drawingSettled(held.context, patience),
-      ]);
-      document.check();
-      return await capture(held.context, parameters, bytesMax);
-    });
-    const bytes = Buffer.byteLength(picture, "base64");
-    if (bytes <= bytesMax) return { picture, status: document.status };
-    throw tooHeavy(bytes, bytesMax);
-  });
-  held.leave();
-  const asText = parameters.screenshotOptions.encoding === "base64";
-  const encoded = Buffer.from(base64, asText ? "latin1" : "base64");
-  return { bytes: encoded, browserMs: held.browserMs, status };
+  const shot = { ...limits, output: pictureOutput(bytesMax) };
+  const { answer, ...known } = await renderPage(pool, { ...task, action: "capture" }, shot);
+  return { bytes: answer, ...known };
 }
 
-/** In base64. */
-async function capture(
+/** `bytesMax` limits the bytes of the picture. */
+export function pictureOutput(bytesMax?: number): Output<ScreenshotRequest, Buffer> {
+  return async (page, parameters) => {
+    await pictureReady(page);
+    page.document.check();
+    const base64 = await capture(page.context, parameters, bytesMax);
+    const asText = parameters.screenshotOptions.encoding === "base64";
+    return async () => Buffer.from(base64, asText ? "latin1" : "base64");
+  };
+}
+
+/** Waits, with a bounded patience, until what the page shows is complete and still. */
+export async function pictureReady({ context, limits }: LoadedPage): Promise<void> {
+  await contentReady(context, limits);
+  await Promise.all([fontsReady(context, limits), drawingSettled(context, limits)]);
+}
+
+interface Shooting extends Pick<ScreenshotRequest, "viewport" | "selector"> {
+  screenshotOptions: PictureOptions;
+}
+
+/** Resolves to the picture in base64. */
+export async function capture(
   context: RenderContext,
-  parameters: ScreenshotRequest,
+  parameters: Shooting,
+  bytesMax = SCREENSHOT_BYTES_MAX,
+): Promise<string> {
+  const picture = await captureAny(context, parameters, bytesMax);
+  const bytes = Buffer.byteLength(picture, "base64");
+  if (bytes > bytesMax) throw tooHeavy(bytes, bytesMax);
+  return picture;
+}
+
+async function captureAny(
+  context: RenderContext,
+  parameters: Shooting,
   bytesMax: number,
 ): Promise<string> {
   const { fullPage, clip: _, fromSurface: _surface, ...options } = parameters.screenshotOptions;

@@ -17,13 +17,13 @@ import { type BusActors, busActors } from "../../../../../scripts/testing/bus-ac
 import { until } from "../../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../../egress/egress-guard.ts";
+import { MarkdownPool } from "../../../../rendering/lib/extract/markdown-pool.ts";
 import type { Bus } from "../../../../runtime/bus/bus.ts";
 import { defineActor } from "../../../../runtime/kinds/define-actor.ts";
 import { systemClock as clock } from "../../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../../runtime/store/ttl-store.ts";
-import { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
 import { HttpPageLoader } from "../../../lib/load/http-page-loader.ts";
 import { HeldJobs } from "../../../lib/records/held-jobs.ts";
 import { CachedPage } from "../../../lib/records/page-cache.ts";

@@ -19,12 +19,22 @@ export const JSON_RETRY_MS_MAX = 20_000;
 /** Delay of a retry where the model names none. */
 const JSON_RETRY_MS = 1_000;
 
+const ANY_OBJECT = { type: "object" };
+const NO_MODEL =
+  "Missing, expected a model to ask, since this service has none of its own (TRUNKLINE_AI_BASE_URL)";
+
 export interface JsonQuestion {
   prompt?: string | undefined;
   /** JSON Schema of the answer; by default any object. */
   schema?: Readonly<Record<string, unknown>> | undefined;
   /** Models in the order of their use; by default the operator's model. */
-  customAi?: readonly { model: string; authorization: string }[] | undefined;
+  customAi?: readonly { model: string; authorization?: string | undefined }[] | undefined;
+}
+
+/** The field of a question that no model can answer, and what is expected of it. */
+export interface QuestionFault {
+  field: "schema" | "customAi";
+  message: string;
 }
 
 interface JsonPage {
@@ -68,12 +78,21 @@ export class JsonExtractor {
     this.#tryMs = parts.tryMs ?? JSON_TRY_MS;
   }
 
+  /** Resolves to what is wrong with a question, so that nobody loads a page for it. */
+  async faultOf(question: JsonQuestion): Promise<QuestionFault | undefined> {
+    if (this.#endpointsFor(question).length === 0) return { field: "customAi", message: NO_MODEL };
+    const schema = JSON.stringify(question.schema ?? ANY_OBJECT);
+    const verdict = await this.#parts.checker.check({ schema });
+    if (verdict.kind === "valid") return undefined;
+    return { field: "schema", message: `Expected a usable JSON Schema: ${reasonOf(verdict)}` };
+  }
+
   /** Asks the models in order until one answer is valid. Throws the signal's reason and nothing else. */
   async extract(page: JsonPage, question: JsonQuestion, signal: AbortSignal): Promise<JsonOutcome> {
     const { checker, clock } = this.#parts;
     const endpoints = this.#endpointsFor(question);
     if (endpoints.length === 0) return failed("no AI model is configured", false);
-    const schema = question.schema ?? { type: "object" };
+    const schema = question.schema ?? ANY_OBJECT;
     const known = await checker.check({ schema: JSON.stringify(schema) });
     if (known.kind !== "valid")
       return failed(`the schema cannot be used: ${reasonOf(known)}`, false);

@@ -1,7 +1,7 @@
 /** Reads the HTML of a page in an isolated world, where scripts of the page cannot have replaced functions. */
 import type { Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
-import type { IsolatedWorld } from "../../../rendering/lib/browser/isolated-world.ts";
+import type { IsolatedWorld } from "./isolated-world.ts";
 
 export interface PageHtml {
   /** The document's own address. */

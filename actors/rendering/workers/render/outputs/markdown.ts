@@ -1,0 +1,29 @@
+/** A page as Markdown, by the converter of crawls. */
+import { ActorError } from "../../../../../schemas/errors.ts";
+import type { MarkdownRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
+import type { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
+import type { Output, PageParameters, ReadAnswer } from "./output.ts";
+import { checkText, type PageText, readText } from "./read-text.ts";
+
+export type Converter = Pick<MarkdownPool, "convert">;
+
+export function markdownOutput(converter: Converter): Output<MarkdownRequest, ReadAnswer<string>> {
+  return async ({ context }, parameters) => {
+    const text = await readText(context);
+    return async (signal) => ({ result: await convert(converter, text, { parameters, signal }) });
+  };
+}
+
+export async function convert(
+  converter: Converter,
+  { html, baseUrl, title }: PageText,
+  { parameters, signal }: { parameters: PageParameters; signal: AbortSignal },
+): Promise<string> {
+  const isScripted = parameters.setJavaScriptEnabled !== false;
+  const page = { html, baseUrl, isScripted, ...(title !== "" && { title }) };
+  const made = await converter.convert(page, signal);
+  if (made.kind === "failed") throw new ActorError("page_not_printable", made.reason);
+  // Short addresses in the HTML become long ones.
+  checkText(made.markdown, "Markdown");
+  return made.markdown;
+}

@@ -1,0 +1,63 @@
+/** One task of a page from its parameters to its answer: loads the page, lets an output take from it, and leaves it. */
+import { ActorError } from "../../../../schemas/errors.ts";
+import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { within } from "../../../runtime/lib/time-limit.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { VIEWPORT } from "../../lib/browser/context-page.ts";
+import { HeldPage, type PageTask } from "./held-page.ts";
+import { actionMs, type Output, type PageParameters } from "./outputs/output.ts";
+import { contentReady } from "./page-ready.ts";
+import { scrollThrough } from "./scroll-through.ts";
+
+export interface RenderTask<P> extends PageTask {
+  parameters: P;
+}
+
+export interface Rendered<A> {
+  answer: A;
+  /** Wall-clock milliseconds a browser was held. */
+  browserMs: number;
+  /** The status that the page's site answered. Undefined for a submitted document. */
+  status: number | undefined;
+}
+
+/** Rejects as `printPdf` does. */
+export async function renderPage<P extends PageParameters, A>(
+  pool: BrowserPool,
+  { parameters, ...task }: RenderTask<P>,
+  { output, ...given }: { output: Output<P, A>; signal: AbortSignal; clock: Clock },
+): Promise<Rendered<A>> {
+  await using held = await HeldPage.open(pool, task, given);
+  const { context, limits } = held;
+  const ms = actionMs(parameters);
+  const error = () =>
+    new ActorError(
+      "wait_timed_out",
+      `Cannot ${task.action} the page: it took longer than ${ms} ms`,
+    );
+  const { make, status } = await held.explained(async () => {
+    using document = await held.load(shown(parameters, task));
+    const make = await within({ ...limits, ms, error }, async (signal) => {
+      const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal, clock: limits.clock };
+      if (parameters.scrollPage) {
+        await contentReady(context, patience);
+        await scrollThrough(context, parameters, patience);
+      }
+      return await output({ context, document, limits: patience }, parameters);
+    });
+    document.check();
+    return { make, status: document.status };
+  });
+  held.leave();
+  // What is left to do needs no browser, and waits for models or another thread.
+  task.setWaiting?.(true);
+  const answer = await held.explained(() => make(limits.signal));
+  return { answer, browserMs: held.browserMs, status };
+}
+
+/** A page that becomes a picture is shown as large as it is laid out, which costs time. */
+function shown<P extends PageParameters>(parameters: P, { action }: PageTask): P {
+  if (action !== "capture") return parameters;
+  return { ...parameters, viewport: parameters.viewport ?? VIEWPORT };
+}

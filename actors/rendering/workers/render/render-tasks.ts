@@ -1,0 +1,165 @@
+/** Runs the tasks of one browser worker: from the cache or by a page, within the account's browser time. */
+import { Readable } from "node:stream";
+import { account } from "../../../../schemas/account/account.ts";
+import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
+import type { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
+import { RENDERER_TRIES_MAX } from "../../../../schemas/rendering/limits.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
+import {
+  BrowserDiedError,
+  BrowserNotStartedError,
+  RendererCrashedError,
+} from "../../lib/browser/browser-died-error.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { AccountTime } from "./account-time.ts";
+import type { Action } from "./held-page.ts";
+import type { Output, PageParameters, ReadAnswer } from "./outputs/output.ts";
+import { membersOf } from "./outputs/read-text.ts";
+import { printPdf } from "./print-pdf.ts";
+import type { RenderCache } from "./render-cache.ts";
+import { renderPage } from "./render-page.ts";
+import { pictureOutput } from "./take-screenshot.ts";
+
+/** The fields that every task has. */
+interface TaskOf<P> {
+  account: string;
+  parameters: P;
+  deadlineAt: number;
+  cacheTtlS?: number | undefined;
+}
+
+interface RenderTasksParts {
+  pool: BrowserPool;
+  clock: Clock;
+  cache: RenderCache;
+  /** The browser time of each account for a day; 0 is no limit. */
+  browserMsPerDay: number;
+}
+
+export class RenderTasks {
+  readonly #parts: RenderTasksParts;
+  readonly #time: AccountTime;
+
+  constructor(parts: RenderTasksParts) {
+    this.#parts = parts;
+    this.#time = new AccountTime({ clock: parts.clock, limitMs: parts.browserMsPerDay });
+  }
+
+  async pdf(input: TaskOf<PdfRequest>, task: TaskContext) {
+    const { pool, clock, cache } = this.#parts;
+    const kept = await cache.find("pdf", input);
+    if (kept) {
+      const { bytes, pages = null, status } = kept;
+      const reply = { browserMs: 0, bytes: bytes.length, pages, ...statusOf(status) };
+      return { reply, chunks: Readable.from([bytes]) };
+    }
+    return await this.#tried(task, input.account, async (signal, hold) => {
+      const held = { ...input, hold, setWaiting: task.setWaiting };
+      const printed = await printPdf(pool, held, { signal, clock });
+      const reply = printed.summary();
+      const about = () => ({ pages: printed.trailer().pages, status: reply.status });
+      return {
+        reply,
+        chunks: cache.keep("pdf", input, printed.chunks, about),
+        send: () => browserUsed(input.account, task.id, printed.browserMs()),
+      };
+    });
+  }
+
+  async screenshot(input: TaskOf<ScreenshotRequest>, task: TaskContext) {
+    return await this.#answer({ message: "screenshot", action: "capture", input, task }, picture);
+  }
+
+  /** Makes the handler of a call that answers JSON. */
+  read<P extends PageParameters>(message: string, output: Output<P, ReadAnswer<unknown>>) {
+    const asBytes: Output<P, Buffer> = async (page, parameters) => {
+      const make = await output(page, parameters);
+      return async (signal) => Buffer.from(membersOf(await make(signal)));
+    };
+    return (input: TaskOf<P>, task: TaskContext) =>
+      this.#answer({ message, action: "read", input, task }, asBytes);
+  }
+
+  async #answer<P extends PageParameters>(
+    { message, action, input, task }: Answering<P>,
+    output: Output<P, Buffer>,
+  ) {
+    const { pool, clock, cache } = this.#parts;
+    const kept = await cache.find(message, input);
+    if (kept) {
+      const { bytes, status } = kept;
+      const reply = { browserMs: 0, bytes: bytes.length, ...statusOf(status) };
+      return { reply, chunks: Readable.from([bytes]) };
+    }
+    return await this.#tried(task, input.account, async (signal, hold) => {
+      const held = { ...input, action, hold, setWaiting: task.setWaiting };
+      const rendered = await renderPage(pool, held, { output, signal, clock });
+      const { answer: bytes, browserMs, status } = rendered;
+      return {
+        reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
+        chunks: cache.keep(message, input, Readable.from([bytes]), () => ({ status })),
+        send: browserUsed(input.account, task.id, browserMs),
+      };
+    });
+  }
+
+  /** Runs the work within the account's browser time. A task whose tries are used up is refused. */
+  async #tried<T>(
+    task: TaskContext,
+    accountId: string,
+    work: (signal: AbortSignal, hold: () => void) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await this.#time.within(accountId, task, work);
+    } catch (error) {
+      if (error instanceof BrowserDiedError && task.attempt >= triesOf(error)) throw gaveUp(error);
+      throw error;
+    }
+  }
+}
+
+interface Answering<P> {
+  message: string;
+  action: Action;
+  input: TaskOf<P>;
+  task: TaskContext;
+}
+
+const picture = pictureOutput();
+
+/** Reports the browser time of a task that was given up. */
+export function failed(
+  input: { account: string },
+  { details }: ActorError,
+  { id }: { id: string },
+): Envelope[] {
+  return browserUsed(input.account, id, details.browserMs ?? 0);
+}
+
+function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] {
+  return ms === 0 ? [] : [envelope(account, accountId, "browserUsed", { ms, taskId })];
+}
+
+const statusOf = (status: number | undefined) => (status === undefined ? {} : { status });
+
+/** A renderer that crashed is no other page's doing, so a second crash is the page's own. */
+const triesOf = ({ cause }: BrowserDiedError) =>
+  cause instanceof RendererCrashedError ? RENDERER_TRIES_MAX : TASK_TRIES_MAX;
+
+/** A page that ends its browser is at fault; a browser that cannot start is ours. */
+function gaveUp(error: BrowserDiedError): ActorError {
+  if (error.cause instanceof RendererCrashedError) {
+    return new ActorError("browser_crashed", error.message, { browserMs: error.browserMs });
+  }
+  return error instanceof BrowserNotStartedError
+    ? new ActorError("unavailable", "Cannot render the page: no browser could be started", {
+        retryAfterS: 30,
+      })
+    : new ActorError("browser_crashed", "Cannot render the page: its browser died at every try", {
+        browserMs: error.browserMs,
+      });
+}

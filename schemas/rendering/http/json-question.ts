@@ -1,0 +1,84 @@
+/** The fields that ask AI models for data of a page: what to take out, in which shape, and whom to ask. */
+import { z } from "zod";
+import { AiModel } from "../../crawl/ai-providers.ts";
+import {
+  CUSTOM_MODELS_MAX,
+  JSON_PROMPT_CHARS_MAX,
+  JSON_SCHEMA_BYTES_MAX,
+} from "../../crawl/limits.ts";
+import { fieldValue } from "../../http/header-fields.ts";
+import { wholeJsonSchema } from "../../http/json-schema.ts";
+import { shapedLike } from "../../http/shaped-like.ts";
+import { HEADER_VALUE_CHARS_MAX } from "../../limits.ts";
+
+const JsonSchema = z
+  .record(z.string(), z.unknown())
+  .refine((schema) => Buffer.byteLength(JSON.stringify(schema)) <= JSON_SCHEMA_BYTES_MAX, {
+    error: `Expected at most ${JSON_SCHEMA_BYTES_MAX} bytes`,
+    abort: true,
+  })
+  .transform(wholeJsonSchema);
+
+const ResponseFormat = z
+  .strictObject(
+    {
+      type: z.literal("json_schema"),
+      json_schema: JsonSchema.optional().describe(
+        'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
+      ),
+      schema: JsonSchema.optional().describe("An alias of json_schema"),
+    },
+    {
+      error: shapedLike({
+        type: "json_schema",
+        json_schema: { properties: { price: "number" } },
+      }),
+    },
+  )
+  .refine((format) => (format.json_schema === undefined) !== (format.schema === undefined), {
+    path: ["json_schema"],
+    error: "Expected exactly one of json_schema and schema",
+    when: ({ issues }) => issues.length === 0,
+  })
+  .transform(({ type, json_schema, schema }) => ({
+    type,
+    json_schema: json_schema ?? schema ?? {},
+  }));
+
+const CustomModel = z.strictObject({
+  model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
+  authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
+    .min(1)
+    .optional()
+    .describe("Value of the Authorization header field for the provider: Bearer and a key")
+    .meta({ secret: true }),
+});
+
+/** To be spread into the strict object of an endpoint; finish that with `jsonQuestionRules`. */
+export const jsonQuestionFields = {
+  prompt: z
+    .string()
+    .min(1)
+    .max(JSON_PROMPT_CHARS_MAX)
+    .optional()
+    .describe("Instructions for the model"),
+  response_format: ResponseFormat.optional(),
+  custom_ai: z
+    .array(CustomModel)
+    .min(1)
+    .max(CUSTOM_MODELS_MAX)
+    .optional()
+    .describe("Models in the order of their use, in place of the service's own"),
+};
+
+interface Question {
+  prompt?: string | undefined;
+  response_format?: object | undefined;
+}
+
+/** Refuses a question that asks for nothing, for `check` of an object with these fields. */
+export function jsonQuestionRules({ value, issues }: z.core.ParsePayload<Question>): void {
+  if (value.prompt !== undefined || value.response_format !== undefined) return;
+  const message = "Expected a prompt, a response_format, or both";
+  issues.push({ code: "custom", path: ["prompt"], message, input: value });
+}

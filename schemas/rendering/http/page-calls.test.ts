@@ -1,0 +1,91 @@
+import { expect } from "chai";
+import { SELECTOR_CHARS_MAX } from "../../limits.ts";
+import { SCRAPE_SELECTORS_MAX } from "../limits.ts";
+import { PAGE_CALLS, type PageCallName } from "./page-calls.ts";
+
+const many = (count: number) => Array.from({ length: count }, () => ({ selector: "a" }));
+const NEEDED: Partial<Record<PageCallName, object>> = {
+  scrape: { elements: [{ selector: "a" }] },
+  json: { prompt: "x" },
+};
+
+/** Fields of one call: accepted, refused, and where the fault is said to be. */
+const SAMPLES: [PageCallName, string, unknown[], unknown[]][] = [
+  ["links", "excludeExternalLinks", [true, false], ["true", null]],
+  ["links", "visibleLinksOnly", [true, false], [1]],
+  [
+    "scrape",
+    "elements",
+    [many(1), many(SCRAPE_SELECTORS_MAX)],
+    [[], many(SCRAPE_SELECTORS_MAX + 1)],
+  ],
+  [
+    "scrape",
+    "elements/0/selector",
+    [],
+    [[{ selector: "" }], [{ selector: "a".repeat(SELECTOR_CHARS_MAX + 1) }]],
+  ],
+  ["scrape", "elements/0", [], [["h1"]]],
+  [
+    "snapshot",
+    "formats",
+    [["content"], ["content", "screenshot", "markdown", "accessibilityTree"]],
+    [[], ["content", "content"]],
+  ],
+  ["snapshot", "formats/0", [], [["pdf"]]],
+  ["snapshot", "screenshotOptions", [{ type: "jpeg", quality: 1 }], [{ encoding: "base64" }]],
+  ["snapshot", "screenshotOptions/quality", [], [{ quality: 1 }]],
+  ["snapshot", "viewport", [{ width: 800, height: 600 }], [{ width: 8_000, height: 8_000 }]],
+  ["json", "prompt", ["x", "x".repeat(16_384)], ["", "x".repeat(16_385), undefined]],
+  [
+    "accessibilityTree",
+    "root",
+    ["a".repeat(SELECTOR_CHARS_MAX)],
+    ["", "a".repeat(SELECTOR_CHARS_MAX + 1)],
+  ],
+  ["accessibilityTree", "interestingOnly", [true], ["no"]],
+];
+
+describe("PAGE_CALLS", () => {
+  const faultsOf = (name: PageCallName, body: object) => {
+    const { error } = PAGE_CALLS[name].request.safeParse(body);
+    return error?.issues.map(({ path }) => path.join("/")) ?? [];
+  };
+  const names = Object.keys(PAGE_CALLS) as PageCallName[];
+
+  it("each takes the parameters of a page, and exactly one of url and html", () => {
+    const page = {
+      ...{ waitForTimeout: 1, failOnStatus: ["4xx"], scrollPage: true, bestAttempt: true },
+      viewport: { width: 800, height: 600 },
+      goToOptions: { waitUntil: "load" },
+    };
+    for (const name of names) {
+      const body = { ...page, ...NEEDED[name] };
+      expect(faultsOf(name, { ...body, html: "x" }), name).to.deep.equal([]);
+      const parsed = PAGE_CALLS[name].request.parse({ ...body, url: "https://example.com" });
+      expect(parsed.gotoOptions?.waitUntil, name).to.equal("load");
+      // What comes out crosses the bus and is parsed again.
+      expect(PAGE_CALLS[name].request.parse(JSON.parse(JSON.stringify(parsed)))).to.deep.equal(
+        parsed,
+      );
+      expect(faultsOf(name, body), name).to.deep.equal(["url"]);
+      expect(faultsOf(name, { ...body, html: "x", url: "https://example.com" })).to.include("url");
+      expect(faultsOf(name, { ...body, html: "x", pdfOptions: {} })).to.have.length(1);
+    }
+  });
+
+  for (const [name, path, accepted, refused] of SAMPLES) {
+    it(`${name} holds ${path} to its bounds`, () => {
+      const [field = ""] = path.split("/");
+      const body = { html: "x", ...NEEDED[name] };
+      for (const value of accepted) {
+        expect(faultsOf(name, { ...body, [field]: value }), JSON.stringify(value)).to.deep.equal(
+          [],
+        );
+      }
+      for (const value of refused) {
+        expect(faultsOf(name, { ...body, [field]: value }), JSON.stringify(value)).to.include(path);
+      }
+    });
+  }
+});

@@ -1,0 +1,55 @@
+/** Runs calls that read a page as a worker does, with a browser, threads and AI models of a test's own. */
+import { EgressAgents } from "../../actors/egress/egress-fetch.ts";
+import { JsonChecker } from "../../actors/rendering/lib/ai/json-checker.ts";
+import { JsonExtractor } from "../../actors/rendering/lib/ai/json-extractor.ts";
+import { renderWorker } from "../../actors/rendering/workers/render/render.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import type { ActorError } from "../../schemas/errors.ts";
+import { PAGE_CALLS, type PageCallName } from "../../schemas/rendering/http/page-calls.ts";
+import { guard, openPool, renderParts } from "./printer.ts";
+import { refusalOf } from "./refusal.ts";
+import { taskContext } from "./task-context.ts";
+
+/** Longer than any page of a test takes on a busy machine. */
+const DEADLINE_MS = 100_000;
+
+export interface PageReader {
+  worker: ReturnType<typeof renderWorker>;
+  /** Resolves to the members of the answer's envelope, and the reply before them. */
+  run(
+    name: PageCallName,
+    request: object,
+    setWaiting?: (isWaiting: boolean) => void,
+    // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever call it runs.
+  ): Promise<any>;
+  refused(name: PageCallName, request: object): Promise<ActorError>;
+  close(): Promise<void>;
+}
+
+/** `providers` are the AI providers by name, in place of the real ones. */
+export function openPageReader(providers: Record<string, string> = {}): PageReader {
+  const pool = openPool();
+  const agents = new EgressAgents({ guard });
+  const checker = new JsonChecker();
+  const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
+  const parts = { ...renderParts(pool), extractor };
+  const worker = renderWorker(parts, { interactive: 2, batch: 1, browserMsPerDay: 0 });
+  const run: PageReader["run"] = async (name, request, setWaiting = () => {}) => {
+    const parameters = PAGE_CALLS[name].request.parse(request);
+    const input = { account: "a", parameters, deadlineAt: systemClock.now() + DEADLINE_MS };
+    // Safe: the message and its request come from one row of the table.
+    const handle = worker.handlers[name] as typeof worker.handlers.content;
+    const { reply, chunks } = await handle(input as never, taskContext({ setWaiting }));
+    const members = Buffer.concat(await Array.fromAsync(chunks ?? []));
+    return { ...JSON.parse(`{${members}}`), reply, members: members.length };
+  };
+  return {
+    worker,
+    run,
+    refused: (name, request) => refusalOf(run(name, request)),
+    async close() {
+      await Promise.all([parts.markdown.close(), checker.close(), pool.close()]);
+      agents.close();
+    },
+  };
+}
