@@ -72,7 +72,8 @@ export class SessionBrowser {
   async targets(): Promise<TargetInfo[]> {
     const { targetInfos } = await this.router.call("Target.getTargets");
     const all = Array.isArray(targetInfos) ? targetInfos.filter(isTargetInfo) : [];
-    return all.filter((target) => !this.#isHidden(target));
+    // A tab is what the browser keeps a page in; no list of targets has it.
+    return all.filter((target) => target.type !== "tab" && !this.#isHidden(target));
   }
 
   /**
