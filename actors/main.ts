@@ -52,7 +52,9 @@ import { oauthGrantActor } from "./oauth/oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth/oauth-keys/oauth-keys.ts";
 import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
 import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
+import { devtoolsSessionsActor } from "./rendering/devtools-sessions/devtools-sessions.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
+import { DevtoolsWorker } from "./rendering/workers/devtools/devtools-worker.ts";
 import { openRenderWorker } from "./rendering/workers/render/open-render-worker.ts";
 import { gitStorageActor } from "./repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "./repositories/namespace/namespace.ts";
@@ -63,6 +65,7 @@ import { repoEventsActor } from "./repositories/repo-events/repo-events.ts";
 import { repoTokenActor } from "./repositories/repo-token/repo-token.ts";
 import { ActorHost } from "./runtime/actor-host.ts";
 import type { Bus } from "./runtime/bus/bus.ts";
+import { BusActorClient } from "./runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "./runtime/kinds/define-actor.ts";
 import type { Clock } from "./runtime/lib/clock.ts";
 import { exposeCounts, exposeGauge } from "./runtime/observe/metrics.ts";
@@ -83,6 +86,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   clientLogoActor,
   crawlListActor,
   crawlJobActor,
+  devtoolsSessionsActor,
   endpointBreakerActor,
   gitStorageActor,
   grantListActor,
@@ -269,6 +273,11 @@ export async function startBrowserWorkers(
   const definitions = [rendering.definition, crawling.definition, lookups, logos, purges, posting];
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
+  const devtools = new DevtoolsWorker({
+    ...{ bus, clock, logger, guard, executablePath: chromium },
+    actors: new BusActorClient(bus, clock),
+    browserMsPerDay: browserSecondsPerDay * 1_000,
+  });
   exposeCounts(registry, "browser", counts);
   exposeGauge(registry, "browsers", () => pool.pids.length);
   exposeGauge(registry, "browser_contexts_in_use", () => pool.contextsInUse);
@@ -294,6 +303,7 @@ export async function startBrowserWorkers(
     missing: () => [],
     async stop(withinMs) {
       service.stop();
+      await devtools.stop();
       await host.stop(withinMs);
       await Promise.all([rendering.close(), crawling.close()]);
       await pool.close();

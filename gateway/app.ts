@@ -41,6 +41,10 @@ import { landingRouter, notFoundPage } from "./platform/landing.ts";
 import { metricsRouter } from "./platform/metrics.ts";
 import { metricsTokenOf } from "./platform/metrics-token.ts";
 import { leadToOwnHost } from "./platform/own-host.ts";
+import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
+import { devtoolsRoutes } from "./rendering/devtools/devtools-routes.ts";
+import type { DevtoolsParts } from "./rendering/devtools/devtools-sessions.ts";
+import { liveViewRouter } from "./rendering/devtools/live-view.ts";
 import { renderingRoutes } from "./rendering/rendering.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 import { artifactRoutes } from "./repositories/routes/artifacts.ts";
@@ -59,6 +63,8 @@ export interface GatewayParts {
   repositories?: Repositories;
   /** What serving apps needs. */
   apps?: AppsParts;
+  /** What DevTools sessions need. */
+  devtools?: DevtoolsBus;
   /** On a single machine: the ports of apps. */
   appPorts?: AppPorts | undefined;
   config: GatewayConfig;
@@ -128,6 +134,7 @@ export function buildApp(
   app.use(docsRouter(routes, config.publicUrl));
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
+  if (parts.devtools) app.use(liveViewRouter(devtoolsOf(parts, parts.devtools)));
   const { requestsPerWindow } = config;
   app.use("/v4", routeRouter(routes, { actors, live: parts.live, requestsPerWindow, now }));
   app.use(notFoundPage(config.publicUrl));
@@ -145,6 +152,7 @@ export function routeTable(
     | "live"
     | "repositories"
     | "apps"
+    | "devtools"
     | "appPorts"
     | "config"
     | "now"
@@ -152,7 +160,7 @@ export function routeTable(
     | "readMs"
   >,
 ): Route[] {
-  const { actors, config, now, repositories, apps } = parts;
+  const { actors, config, now, repositories, apps, devtools } = parts;
   const pace = {
     pollMs: config.dnsPollSeconds * 1_000,
     windowMs: config.dnsWindowSeconds * 1_000,
@@ -163,6 +171,7 @@ export function routeTable(
     ...memberRoutes(actors, config.publicUrl),
     ...tokenRoutes(actors, now),
     ...renderingRoutes(actors, { browserMsPerDay, now }),
+    ...(devtools ? devtoolsRoutes(devtoolsOf(parts, devtools)) : []),
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
     ...(repositories
       ? [
@@ -181,6 +190,18 @@ export function routeTable(
       : []),
   ];
 }
+
+const devtoolsOf = (
+  { actors, config, now }: Pick<GatewayParts, "actors" | "config" | "now">,
+  bus: DevtoolsBus,
+): DevtoolsParts => ({
+  ...{ actors, bus, now, publicUrl: config.publicUrl },
+  browserMsPerDay: config.browserSecondsPerDay * 1_000,
+});
+
+/** The WebSockets that routes of the application serve. */
+export const SOCKET_PATHS =
+  /^\/v4\/accounts\/[^/]+\/browser-(?:rendering|run)\/devtools\/|^\/live-view\//;
 
 export const addressesOf = (
   { config, appPorts: ports }: Pick<GatewayParts, "config" | "appPorts">,

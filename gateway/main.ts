@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Router } from "express";
+import type { Express, Router } from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
@@ -24,16 +24,19 @@ import {
   type GatewayParts,
   routesOfApps,
   routeTable,
+  SOCKET_PATHS,
 } from "./app.ts";
 import { AppPorts } from "./apps/app-ports.ts";
 import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
-import { type SocketRoute, type SocketRouter, socketRouter } from "./apps/sockets/socket-router.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
+import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket-router.ts";
+import { upgradesThrough } from "./http/upgrade-requests.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
+import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
 /** Headers of one request, all together. */
@@ -55,6 +58,7 @@ export interface GatewayContext {
   git?: Router;
   repositories?: Repositories;
   apps?: AppsParts;
+  devtools?: DevtoolsBus;
   config: GatewayConfig;
   logger: Logger;
   /** True while the disk is too full for more data of clients. */
@@ -116,7 +120,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
       ...context.apps,
       addresses: addressesOf(parts, context.apps),
     });
-  const socketRoutes = [...(context.socketRoutes ?? []), ...(agentSockets ? [agentSockets] : [])];
+  const socketRoutes = socketRoutesOf(context, app, agentSockets);
   const sockets = socketRouter(socketRoutes, { logger });
   let stopping = false;
   const server = makeServer();
@@ -156,6 +160,19 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     await appRest?.close();
     clearTimeout(late);
   }
+}
+
+function socketRoutesOf(
+  { socketRoutes = [], devtools }: GatewayContext,
+  app: Express,
+  agentSockets: AgentSockets | undefined,
+): SocketRoute[] {
+  return [
+    ...socketRoutes,
+    // At an app's origin every path belongs to the app.
+    ...(agentSockets ? [agentSockets] : []),
+    ...(devtools ? [upgradesThrough(app, SOCKET_PATHS)] : []),
+  ];
 }
 
 /** Resolves when all requests and sockets have ended. The timer cuts them off, and is the caller's to clear. */

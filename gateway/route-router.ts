@@ -56,7 +56,7 @@ export function routeRouter(
       checkAccount,
       ...(route.permissions ? [checkPermission(route.permissions)] : []),
       checkNamespace(route),
-      ...(route.body ? [readBody(route.body.bytesMax, budget)] : []),
+      ...(route.body ? [readBody(route.body, budget)] : []),
       handle(route),
     ];
   }
@@ -91,6 +91,10 @@ function handle(route: Route): RequestHandler {
       throw signal.aborted ? signal.reason : error;
     });
     if (!answer) return;
+    if ("bare" in route.answer) {
+      response.json(answer.result);
+      return;
+    }
     const { status = 200 } = "result" in route.answer ? route.answer : {};
     response.status(status);
     if (status === 204) response.end();

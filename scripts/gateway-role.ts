@@ -10,7 +10,9 @@ import { EgressAgents, egressFetch } from "../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../actors/egress/egress-guard.ts";
 import { createResolver } from "../actors/egress/resolver.ts";
 import { answerOn } from "../actors/runtime/bus/answer.ts";
+import { ask } from "../actors/runtime/bus/ask.ts";
 import type { Bus } from "../actors/runtime/bus/bus.ts";
+import { FrameLink } from "../actors/runtime/bus/frame-link.ts";
 import { BusLiveUpdates } from "../actors/runtime/bus/live.ts";
 import { BusActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { RowNames } from "../actors/runtime/commit/stored-subjects.ts";
@@ -101,6 +103,13 @@ export async function startGatewayRole(
         leave: (rest) => leaveAnswerStream(bus, rest),
       },
       onReconnect: (listener) => bus.onReconnect(listener),
+    },
+    devtools: {
+      async ask(subject, payload, timeoutMs) {
+        const asked = await ask(bus, subject, payload, { timeoutMs });
+        return typeof asked === "string" ? asked : { answer: asked.answer.string() };
+      },
+      openLink: (options) => new FrameLink({ bus, clock, ...options }),
     },
     live,
     config,

@@ -16,7 +16,7 @@ export const FAULT_TEXT_CHARS_MAX = 1_024;
 export function parseRequest<S extends z.ZodType>(
   schema: S,
   value: unknown,
-  root: "" | "/query" | "/path",
+  root: "" | "/query" | "/path" | `/header/${string}`,
 ): z.output<S> {
   const parsed = schema.safeParse(value, {
     error: (issue) => describe(issue, root === "/query" ? value : undefined),

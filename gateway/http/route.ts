@@ -45,7 +45,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   isOpenToBindings?: boolean;
   parameters: P;
   query: Q;
-  body?: { schema: B; bytesMax: number };
+  /** An optional body may be absent, which is read as `{}`. */
+  body?: { schema: B; bytesMax: number; isOptional?: true };
   /** Error codes besides those that the declaration implies. */
   refusals?: readonly ErrorCode[];
   wording?: RefusalWording;
@@ -53,6 +54,11 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   rest?: string;
   /** The answer has X-Browser-Ms-Used (time in a browser) and X-Queued-Ms (time in the queue). */
   rendering?: boolean;
+}
+
+/** The result is the whole JSON answer, as clients of another protocol expect it. Errors have the envelope. */
+interface Bare<R extends z.ZodType> {
+  bare: R;
 }
 
 interface Answers<R extends z.ZodType> {
@@ -87,7 +93,7 @@ type RouteParts<
 > = Declaration<P, Q, B> &
   (
     | {
-        answer: Answers<R>;
+        answer: Answers<R> | Bare<R>;
         /** The router writes the answer. Handlers use `response` only to notice when the client has it. */
         handle(
           asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
@@ -105,7 +111,7 @@ type RouteParts<
 
 /** A route without its own types, as the router stores it. */
 export type Route = Declaration<z.ZodType, z.ZodType, z.ZodType> & {
-  answer: Answers<z.ZodType> | Streamed;
+  answer: Answers<z.ZodType> | Bare<z.ZodType> | Streamed;
   handle(asked: Asked, response: Response): Promise<Answer<unknown> | undefined>;
 };
 

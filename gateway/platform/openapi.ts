@@ -87,7 +87,7 @@ function operationOf(route: Route, operationId: string): Json {
     ...(route.body
       ? {
           requestBody: {
-            required: true,
+            required: route.body.isOptional !== true,
             description: `At most ${route.body.bytesMax} bytes`,
             content: { "application/json": bodyContent(route.body.schema) },
           },
@@ -141,6 +141,10 @@ function answersOf(route: Route): Json {
       ...Object.fromEntries(others),
     };
   }
+  if ("bare" in route.answer) {
+    const content = { "application/json": { schema: jsonSchema(route.answer.bare, "output") } };
+    return { "200": { description: "Done", headers, content } };
+  }
   const { status = 200 } = "result" in route.answer ? route.answer : {};
   if (status === 204) return { "204": { description: "Done", headers } };
   const { beside = {} } = "streamed" in route.answer ? route.answer : {};
@@ -150,7 +154,7 @@ function answersOf(route: Route): Json {
 }
 
 function resultOf(
-  answer: Exclude<Route["answer"], { mediaType: unknown }>,
+  answer: Exclude<Route["answer"], { mediaType: unknown } | { bare: unknown }>,
 ): [z.ZodType, z.ZodType?] {
   if ("streamed" in answer) return [answer.streamed];
   switch (answer.paged) {

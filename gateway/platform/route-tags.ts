@@ -4,6 +4,7 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Members: "People of an account, their roles and invitations",
   Tokens: "API tokens of an account",
   Rendering: "PDFs, screenshots and other results of a page in a browser",
+  DevTools: "Browsers that puppeteer, playwright and other clients of the DevTools protocol drive",
   Crawls: "Crawls of whole sites",
   Repositories: "Git repositories and their namespaces",
   "Repository content": "Refs, commits and files of a repository",

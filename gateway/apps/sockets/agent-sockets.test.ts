@@ -14,9 +14,9 @@ import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { listen } from "../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { socketRouter } from "../../http/socket-router.ts";
 import { SOCKET_BATCHES_MAX } from "./agent-socket.ts";
 import { AgentSockets, SOCKET_CHECKS_MAX } from "./agent-sockets.ts";
-import { socketRouter } from "./socket-router.ts";
 
 const ACCOUNT = "a".repeat(32);
 /** On a busy machine a client that is there takes its time to answer. */

@@ -20,12 +20,12 @@ import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import type { AskedOfApp } from "../../http/locals.ts";
+import type { Admission, SocketRoute } from "../../http/socket-router.ts";
 import { type AppAddresses, readAppRequest, seenOriginOf } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
 import { pathOf, withoutInside } from "../app-requests.ts";
 import { AgentSocket, type AgentSocketParts } from "./agent-socket.ts";
 import { frameBytes } from "./frame-bytes.ts";
-import type { Admission, SocketRoute } from "./socket-router.ts";
 
 const CONNECTION_ID_CHARS_MAX = 256;
 /**

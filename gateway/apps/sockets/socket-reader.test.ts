@@ -6,9 +6,9 @@ import { expect } from "chai";
 import { WebSocket } from "ws";
 import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { SOCKET_CLOSE_MS_MAX, type SocketRouter, socketRouter } from "../../http/socket-router.ts";
 import { frameBytes } from "./frame-bytes.ts";
 import { SocketReader } from "./socket-reader.ts";
-import { SOCKET_CLOSE_MS_MAX, type SocketRouter, socketRouter } from "./socket-router.ts";
 
 const PIECE = 100_000;
 /** More than both ends of a connection hold for a client that does not read. */

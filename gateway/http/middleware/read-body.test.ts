@@ -135,7 +135,7 @@ describe("readBody()", () => {
       held.push(response);
       response.write("read");
     };
-    app.post("/", readBody(RENDER_BODY_BYTES_MAX, budget), hold);
+    app.post("/", readBody({ bytesMax: RENDER_BODY_BYTES_MAX }, budget), hold);
     const refuse: ErrorRequestHandler = (error, _request, response, _next) => {
       response.status(error instanceof ActorError ? ERRORS[error.code].status : 500);
       response.end(String(error));

@@ -12,8 +12,15 @@ export interface BodyBudget {
   bytes: number;
 }
 
-export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
+export function readBody(
+  { bytesMax, isOptional = false }: { bytesMax: number; isOptional?: boolean },
+  budget: BodyBudget,
+): RequestHandler {
   return async (request, response, next) => {
+    if (isOptional && isEmpty(request)) {
+      localsOf(response).body = {};
+      return next();
+    }
     checkType(request);
     const declared = Number(request.get("content-length") ?? 0);
     if (declared > bytesMax) throw tooLarge(bytesMax);
@@ -38,6 +45,9 @@ export function readBody(bytesMax: number, budget: BodyBudget): RequestHandler {
     next();
   };
 }
+
+const isEmpty = ({ headers }: Request) =>
+  headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
 
 /** Reads and decompresses a whole body. Calls `hold` before it keeps a piece; `hold` may throw a refusal. */
 async function readBytes(request: Request, hold: (bytes: number) => void): Promise<Buffer> {

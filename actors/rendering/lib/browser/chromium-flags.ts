@@ -5,7 +5,6 @@ import { PAGE_HEAP_MIB_MAX } from "../../../../schemas/limits.ts";
 const NO_PROXY = "http://127.0.0.1:9";
 
 const EGRESS = [
-  `--proxy-server=${NO_PROXY}`,
   // Without it Chromium goes to loopback and link-local addresses (cloud metadata) past the proxy.
   "--proxy-bypass-list=<-loopback>",
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
@@ -54,7 +53,6 @@ const NO_PREFETCH =
 
 const RENDERING = [
   "--headless",
-  "--block-new-web-contents",
   "--disable-backgrounding-occluded-windows",
   "--disable-background-timer-throttling",
   "--disable-renderer-backgrounding",
@@ -69,15 +67,29 @@ const RENDERING = [
   `--js-flags=--max-old-space-size=${PAGE_HEAP_MIB_MAX}`,
 ];
 
+/** A browser that a client drives by the DevTools protocol: its pages may open others. */
+export interface DrivenBrowser {
+  /** The proxy of the default context. */
+  proxyServer: string;
+}
+
+/** Storage of the default context is in memory: on disk, pages could fill it. */
+const DRIVEN = ["--incognito"];
+const NOT_DRIVEN = ["--block-new-web-contents"];
+
 export function chromiumFlags({
   profile,
   smallSharedMemory,
+  driven,
 }: {
   profile: string;
   smallSharedMemory: boolean;
+  driven?: DrivenBrowser | undefined;
 }) {
   return [
+    `--proxy-server=${driven?.proxyServer ?? NO_PROXY}`,
     ...EGRESS,
+    ...(driven ? DRIVEN : NOT_DRIVEN),
     ...QUIET,
     ...RENDERING,
     `--disable-features=${QUIET_FEATURES.join()}`,

@@ -3,9 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, rm } from "node:fs/promises";
 import { Readable, Writable } from "node:stream";
-import type { ConnectionTransport } from "puppeteer-core";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
-import { chromiumFlags } from "./chromium-flags.ts";
+import { chromiumFlags, type DrivenBrowser } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes, renderersAbove } from "./process-memory.ts";
 import { createProfileFolder } from "./profile-folder.ts";
@@ -23,12 +22,14 @@ interface ChromiumOptions {
   executablePath: string;
   /** Whether anybody needs a message of it. */
   admits?: (message: Buffer) => boolean;
+  /** Set for a browser that a client drives. */
+  driven?: DrivenBrowser;
 }
 
 export class Chromium {
   /** Also the id of its process group. */
   readonly pid: number;
-  readonly transport: ConnectionTransport;
+  readonly transport: PipeTransport;
   /** Aborts as soon as the process ends or can no longer be talked to. */
   readonly ended: AbortSignal;
 
@@ -40,12 +41,13 @@ export class Chromium {
   #killed: Promise<void> | undefined;
 
   /** Resolves when the process runs; whether it can be used shows on the transport. */
-  static async start({ executablePath, admits }: ChromiumOptions): Promise<Chromium> {
+  static async start({ executablePath, admits, driven }: ChromiumOptions): Promise<Chromium> {
     const profile = await createProfileFolder();
     try {
       const identity = process.getuid?.() === 0 ? UNPRIVILEGED : undefined;
       if (identity) await chown(profile, identity.uid, identity.gid);
-      const flags = chromiumFlags({ profile, smallSharedMemory: await isSharedMemorySmall() });
+      const smallSharedMemory = await isSharedMemorySmall();
+      const flags = chromiumFlags({ profile, smallSharedMemory, driven });
       const child = spawn(executablePath, flags, {
         ...identity,
         cwd: profile,

@@ -22,6 +22,7 @@ export class PipeTransport implements ConnectionTransport {
   #bytes = 0;
   #delivered = 0;
   #closed = false;
+  #paused = false;
 
   /** `ended` is called before puppeteer hears of the end, so that the cause is known when its promises reject. */
   constructor(options: {
@@ -50,6 +51,27 @@ export class PipeTransport implements ConnectionTransport {
     this.#toBrowser.write(`${quietened(message)}\0`);
   }
 
+  /** Resolves when the browser has taken what was sent, or the pipe has ended. */
+  async drained(): Promise<void> {
+    while (!this.#closed && this.#toBrowser.writableNeedDrain) {
+      await new Promise<void>((resolve) => {
+        this.#toBrowser.once("drain", resolve);
+        this.#toBrowser.once("close", resolve);
+      });
+    }
+  }
+
+  /** Stops reading messages of the browser, which then waits as soon as its pipe is full. */
+  pause(): void {
+    this.#paused = true;
+    this.#fromBrowser.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#fromBrowser.resume();
+  }
+
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -73,7 +95,9 @@ export class PipeTransport implements ConnectionTransport {
   #giveWay(): void {
     this.#delivered = 0;
     this.#fromBrowser.pause();
-    setImmediate(() => this.#fromBrowser.resume());
+    setImmediate(() => {
+      if (!this.#paused) this.#fromBrowser.resume();
+    });
   }
 
   #keep(part: Buffer): void {

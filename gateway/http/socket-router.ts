@@ -3,7 +3,7 @@ import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
-import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
 
 /** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
 const SOCKETS_MAX = 10_000;
@@ -13,8 +13,19 @@ export const SOCKET_CLOSE_MS_MAX = 5_000;
 
 /** Whether an upgrade is made: then who serves the socket, else what is answered in its place. */
 export type Admission =
-  | { accept(socket: WebSocket, stream: Duplex): void }
-  | { refuse: { status: number; contentType: string; text: string } };
+  | {
+      accept(socket: WebSocket, stream: Duplex): void;
+      /** Bytes of one message of the client; defaults to SOCKET_MESSAGE_BYTES_MAX. */
+      messageBytesMax?: number | undefined;
+    }
+  | {
+      refuse: {
+        status: number;
+        contentType: string;
+        text: string;
+        headers?: Readonly<Record<string, string>>;
+      };
+    };
 
 export interface SocketRoute {
   /** Whether this route serves the request. */
@@ -35,21 +46,14 @@ export function socketRouter(
   routes: readonly SocketRoute[],
   { socketsMax = SOCKETS_MAX, logger }: { socketsMax?: number; logger?: Logger } = {},
 ): SocketRouter {
-  const options = {
-    noServer: true,
-    maxPayload: SOCKET_MESSAGE_BYTES_MAX,
-    perMessageDeflate: false,
-    // The library's types do not have this option yet.
-    closeTimeout: SOCKET_CLOSE_MS_MAX,
-  };
-  const server = new WebSocketServer(options);
+  const servers = new SocketServers();
   let closing = false;
   let admitting = 0;
   return {
     upgrade,
     close,
     terminate() {
-      for (const socket of server.clients) socket.terminate();
+      for (const socket of servers.clients()) socket.terminate();
     },
   };
 
@@ -59,7 +63,7 @@ export function socketRouter(
     const url = URL.parse(request.url ?? "", "http://gateway.invalid");
     const route = url && routes.find((one) => one.match(url, request));
     if (!route) refuse(stream, { status: 404 });
-    else if (closing || server.clients.size + admitting >= socketsMax) {
+    else if (closing || servers.clients().length + admitting >= socketsMax) {
       refuse(stream, { status: 503, headers: { "Retry-After": "1" } });
     } else void admit(route);
 
@@ -72,11 +76,12 @@ export function socketRouter(
         const admission = await served.admit(request, left.signal);
         if (stream.destroyed) return;
         if ("refuse" in admission) {
-          const { status, contentType, text } = admission.refuse;
-          refuse(stream, { status, text, headers: { "Content-Type": contentType } });
+          const { status, contentType, text, headers } = admission.refuse;
+          refuse(stream, { status, text, headers: { ...headers, "Content-Type": contentType } });
           return;
         }
-        server.handleUpgrade(request, stream, head, (socket) => {
+        const { messageBytesMax = SOCKET_MESSAGE_BYTES_MAX } = admission;
+        servers.of(messageBytesMax).handleUpgrade(request, stream, head, (socket) => {
           // A broken frame closes the socket by itself, with the code that says why.
           socket.on("error", ignore);
           admission.accept(socket, stream);
@@ -108,9 +113,42 @@ export function socketRouter(
 
   async function close(): Promise<void> {
     closing = true;
-    for (const socket of server.clients) socket.close(1001, "the gateway stops");
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of servers.clients()) socket.close(1001, "the gateway stops");
+    await servers.close();
   }
+}
+
+/** A WebSocket server for each size of messages. */
+class SocketServers {
+  readonly #servers = new Map<number, WebSocketServer>();
+
+  of(maxPayload: number): WebSocketServer {
+    const server = this.#servers.get(maxPayload) ?? makeServer(maxPayload);
+    this.#servers.set(maxPayload, server);
+    return server;
+  }
+
+  clients(): WebSocket[] {
+    return [...this.#servers.values()].flatMap(({ clients }) => [...clients]);
+  }
+
+  /** Resolves when every client has left. */
+  async close(): Promise<void> {
+    const closed = (server: WebSocketServer) =>
+      new Promise<void>((resolve) => server.close(() => resolve()));
+    await Promise.all([...this.#servers.values()].map(closed));
+  }
+}
+
+function makeServer(maxPayload: number): WebSocketServer {
+  const options = {
+    noServer: true,
+    maxPayload,
+    perMessageDeflate: false,
+    // The library's types do not have this option yet.
+    closeTimeout: SOCKET_CLOSE_MS_MAX,
+  };
+  return new WebSocketServer(options);
 }
 
 /** At module level: a listener lives as long as its socket, and a closure would keep the request in memory. */

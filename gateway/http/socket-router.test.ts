@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:http";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { WebSocket } from "ws";
-import { ActorError } from "../../../schemas/errors.ts";
-import { until } from "../../../scripts/testing/until.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { until } from "../../scripts/testing/until.ts";
 import {
   SOCKET_MESSAGE_BYTES_MAX,
   type SocketRoute,

@@ -1,0 +1,159 @@
+/** One client of a session's browser: what it sends passes the filter, and it sees only its own sessions. */
+import {
+  DEVTOOLS_ATTACHED_MAX,
+  DEVTOOLS_COMMANDS_MAX,
+} from "../../../../schemas/rendering/devtools-limits.ts";
+import { judge } from "./cdp-filter.ts";
+import { CDP_ERRORS, type CdpCommand, type CdpMessage, readCommand } from "./cdp-message.ts";
+import type { SessionBrowser } from "./session-browser.ts";
+
+interface CdpClientParts {
+  browser: SessionBrowser;
+  isReadOnly: boolean;
+  /** Sends a message to the client. */
+  write(text: string): void;
+  /** The client ends its session. */
+  endSession(): void;
+  /** The client is to be cut off. */
+  cutOff(reason: string): void;
+}
+
+export class CdpClient {
+  readonly #parts: CdpClientParts;
+  /** The session of the client's connection itself. Its messages carry no id for the client. */
+  readonly #base: string;
+  /** The sessions that the client opened through it. */
+  readonly #attached = new Set<string>();
+  #waiting = 0;
+  #hasLeft = false;
+
+  /** Connects to the browser, or to one target. Rejects with CdpError where there is no such target. */
+  static async connect(parts: CdpClientParts, targetId?: string): Promise<CdpClient> {
+    const { router } = parts.browser;
+    const attached =
+      targetId === undefined
+        ? await router.call("Target.attachToBrowserTarget")
+        : await router.call("Target.attachToTarget", { targetId, flatten: true });
+    return new CdpClient(parts, String(attached.sessionId));
+  }
+
+  /** Use `connect`. */
+  constructor(parts: CdpClientParts, base: string) {
+    this.#parts = parts;
+    this.#base = base;
+    parts.browser.router.own(base, (message) => this.#receive(message));
+  }
+
+  /** Takes one message of the client. */
+  take(text: string): void {
+    const command = readCommand(text);
+    if ("error" in command) {
+      this.#refuse(command, CDP_ERRORS.invalidRequest, command.error);
+      return;
+    }
+    const { sessionId } = command;
+    if (sessionId !== undefined && !this.#attached.has(sessionId)) {
+      this.#refuse(command, CDP_ERRORS.noSession, "Session with given id not found.");
+      return;
+    }
+    if (this.#waiting >= DEVTOOLS_COMMANDS_MAX) {
+      this.#refuse(command, CDP_ERRORS.server, `${DEVTOOLS_COMMANDS_MAX} commands wait already`);
+      return;
+    }
+    this.#judge(command);
+  }
+
+  /** Leaves the browser, with everything that the client attached to. */
+  leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    const { router } = this.#parts.browser;
+    for (const sessionId of [this.#base, ...this.#attached]) router.disown(sessionId);
+    const params = { sessionId: this.#base };
+    router.send({ method: "Target.detachFromTarget", params }, () => {});
+  }
+
+  #judge(command: CdpCommand): void {
+    const { method, params } = command;
+    const { browser, isReadOnly, endSession } = this.#parts;
+    const sessionId = command.sessionId ?? this.#base;
+    const verdict = judge(method, params, { isReadOnly });
+    if ("refuse" in verdict) {
+      this.#refuse(command, CDP_ERRORS.server, verdict.refuse);
+      return;
+    }
+    if ("end" in verdict) {
+      this.#answer(command, { result: {} });
+      endSession();
+      return;
+    }
+    this.#waiting += 1;
+    const settle = (answer: CdpMessage) => {
+      this.#waiting -= 1;
+      // Chromium sends no event before the answer where a client attaches to the browser itself.
+      const made = ATTACHING.has(method) ? answer.result?.sessionId : undefined;
+      if (typeof made === "string") this.#attach(made);
+      this.#answer(command, answer);
+    };
+    if ("createContext" in verdict) browser.createContext(verdict.createContext, sessionId, settle);
+    else browser.router.send({ method, params: verdict.forward, sessionId }, settle);
+  }
+
+  #answer({ id, sessionId }: CdpCommand, { result, error }: CdpMessage): void {
+    this.#write({ id, ...(error ? { error } : { result: result ?? {} }), ...of(sessionId) });
+  }
+
+  #refuse(command: { id?: number; sessionId?: string | undefined }, code: number, message: string) {
+    const { id, sessionId } = command;
+    this.#write({ ...(id !== undefined && { id }), error: { code, message }, ...of(sessionId) });
+  }
+
+  /** Takes an event of the browser. */
+  #receive(message: CdpMessage): void {
+    const { method, params = {}, sessionId } = message;
+    if (method === "Target.attachedToTarget" && typeof params.sessionId === "string") {
+      if (this.#parts.browser.hides(message)) {
+        this.#letGo(params.sessionId, sessionId);
+        return;
+      }
+      this.#attach(params.sessionId);
+    }
+    if (method?.startsWith("Target.") && this.#parts.browser.hides(message)) return;
+    if (method === "Target.detachedFromTarget" && typeof params.sessionId === "string") {
+      // Of a page of ours, whose attachment the client has not seen.
+      if (!this.#attached.delete(params.sessionId)) return;
+      this.#parts.browser.router.disown(params.sessionId);
+    }
+    this.#write({
+      method: method ?? "",
+      params,
+      ...of(sessionId === this.#base ? undefined : sessionId),
+    });
+  }
+
+  #attach(sessionId: string): void {
+    if (this.#hasLeft || this.#attached.has(sessionId)) return;
+    if (this.#attached.size >= DEVTOOLS_ATTACHED_MAX) {
+      this.#parts.cutOff(`it is attached to more than ${DEVTOOLS_ATTACHED_MAX} targets`);
+      return;
+    }
+    this.#attached.add(sessionId);
+    this.#parts.browser.router.own(sessionId, (message) => this.#receive(message));
+  }
+
+  /** A client that attaches to all pages is attached to one of ours too, which must not wait for it. */
+  #letGo(sessionId: string, parent: string | undefined): void {
+    const { router } = this.#parts.browser;
+    router.send({ method: "Runtime.runIfWaitingForDebugger", params: {}, sessionId }, () => {});
+    const params = { sessionId };
+    router.send({ method: "Target.detachFromTarget", params, sessionId: parent }, () => {});
+  }
+
+  #write(message: CdpMessage): void {
+    if (!this.#hasLeft) this.#parts.write(JSON.stringify(message));
+  }
+}
+
+const ATTACHING = new Set(["Target.attachToTarget", "Target.attachToBrowserTarget"]);
+
+const of = (sessionId: string | undefined) => (sessionId === undefined ? {} : { sessionId });

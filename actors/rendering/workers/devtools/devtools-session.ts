@@ -1,0 +1,337 @@
+/** One DevTools session in its worker: its browser, the clients that drive it, and the limits that end it. */
+import type { Logger } from "pino";
+import type { z } from "zod";
+import { account } from "../../../../schemas/account/account.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import {
+  DEVTOOLS_BYTES_MAX,
+  DEVTOOLS_CLIENTS_MAX,
+  DEVTOOLS_LAPSE_MS,
+  DEVTOOLS_MESSAGE_BYTES_MAX,
+} from "../../../../schemas/rendering/devtools-limits.ts";
+import {
+  type CloseReason,
+  devtoolsSessions,
+} from "../../../../schemas/rendering/devtools-sessions.ts";
+import {
+  linkSubjects,
+  type OpenSession,
+  type SessionReplies,
+  SessionRequest,
+  sessionSubject,
+  type Target,
+} from "../../../../schemas/rendering/devtools-worker.ts";
+import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import { answerOn } from "../../../runtime/bus/answer.ts";
+import type { Bus } from "../../../runtime/bus/bus.ts";
+import { FrameLink } from "../../../runtime/bus/frame-link.ts";
+import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import { onlyDomains } from "./allowed-domains.ts";
+import { answered } from "./answered.ts";
+import { CdpClient } from "./cdp-client.ts";
+import { openableAddress } from "./cdp-filter.ts";
+import { CdpError } from "./cdp-router.ts";
+import { SessionBrowser } from "./session-browser.ts";
+import type { SessionLimits } from "./session-limits.ts";
+
+/** Bytes that one client has not taken. Past it nothing more is read from the browser, for nobody. */
+const UNTAKEN_BYTES_MAX = 8 * 1024 * 1024;
+
+export interface SessionParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  actors: Pick<ActorClient, "call" | "send">;
+  guard: EgressGuard;
+  executablePath: string;
+  /** The browser time of each account for a day; 0 is no limit. */
+  browserMsPerDay: number;
+  limits: SessionLimits;
+}
+
+interface Connected {
+  link: FrameLink;
+  client: CdpClient;
+}
+
+export class DevtoolsSession {
+  /** Resolves when the session has ended and nothing of it runs. */
+  readonly ended: Promise<void>;
+  readonly #parts: SessionParts;
+  readonly #of: OpenSession;
+  readonly #over = new AbortController();
+  readonly #finished = Promise.withResolvers<void>();
+  readonly #connected = new Map<string, Connected>();
+  readonly #startedAt: number;
+  #browser: SessionBrowser | undefined;
+  #leave: () => void = () => {};
+  /** When the last client left. */
+  #idleSince: number;
+  #latest: SessionReplies["state"]["connection"];
+  /** Up to when browser time was reported. */
+  #reportedAt: number;
+  #reports = 0;
+  #renewedAt: number;
+  #connecting = 0;
+
+  /** Resolves when clients can connect. Rejects where the browser does not start. */
+  static async start(parts: SessionParts, of: OpenSession): Promise<DevtoolsSession> {
+    const session = new DevtoolsSession(parts, of);
+    try {
+      await session.#start();
+    } catch (error) {
+      await session.end("NotStarted");
+      throw error;
+    }
+    return session;
+  }
+
+  /** Use `start`. */
+  constructor(parts: SessionParts, of: OpenSession) {
+    this.#parts = parts;
+    this.#of = of;
+    this.ended = this.#finished.promise;
+    const now = parts.clock.monotonic();
+    this.#startedAt = now;
+    this.#idleSince = now;
+    this.#reportedAt = now;
+    this.#renewedAt = now;
+  }
+
+  /** Ids of the processes' group, for operators and tests. */
+  get pid(): number | undefined {
+    return this.#browser?.chromium.pid;
+  }
+
+  /** Ends the session. The first reason counts. Resolves when its browser is gone and its end is noted. */
+  async end(reason: CloseReason): Promise<void> {
+    if (this.#over.signal.aborted) return await this.ended;
+    this.#over.abort(OVER);
+    this.#leave();
+    const { id, account: accountId } = this.#of;
+    const { actors, logger } = this.#parts;
+    for (const { link, client } of this.#connected.values()) {
+      client.leave();
+      link.end(reason);
+    }
+    await this.#browser?.close().catch((err: unknown) => logger.error({ err, id }, "browser left"));
+    await this.#report().catch(() => {});
+    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
+    await actors
+      .call(devtoolsSessions, accountId, "end", { id, reason })
+      .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
+    logger.info({ id, account: accountId, reason }, "devtools session ended");
+    this.#finished.resolve();
+  }
+
+  async #start(): Promise<void> {
+    const { bus, logger, guard, executablePath, clock, actors } = this.#parts;
+    const { id, allowedDomains } = this.#of;
+    const browser = await SessionBrowser.start({
+      executablePath,
+      clock,
+      guard: allowedDomains ? onlyDomains(guard, allowedDomains) : guard,
+      bytesMax: DEVTOOLS_BYTES_MAX,
+      onForbiddenPage: (url) => {
+        logger.error({ id, url }, "session ended for a page that it may not show");
+        void this.end("ForbiddenPage");
+      },
+    });
+    this.#browser = browser;
+    const { ended } = browser.chromium;
+    if (ended.aborted) throw new Error("Cannot start session: its browser ended");
+    ended.addEventListener("abort", () => void this.end("BrowserCrashed"), { once: true });
+    this.#leave = answerOn({ bus, logger }, sessionSubject(id), (payload) =>
+      answered(SessionRequest, payload, (request) => this.#answer(browser, request)),
+    );
+    const renewed = await actors.call(devtoolsSessions, this.#of.account, "renew", { id });
+    // Its gateway has given up meanwhile.
+    if (renewed.hasEnded) void this.end("NotStarted");
+    void this.#watch(browser);
+    void this.#renew();
+  }
+
+  async #answer(browser: SessionBrowser, request: z.output<typeof SessionRequest>) {
+    const { router } = browser;
+    switch (request.ask) {
+      case "connect":
+        return await this.#connect(browser, request);
+      case "state":
+        return { ...(this.#latest && { connection: this.#latest }) };
+      case "version":
+        return await router.call("Browser.getVersion");
+      case "targets":
+        return (await browser.targets()).map(wireTarget);
+      case "newTarget":
+        return await this.#newTarget(browser, request.url);
+      case "activateTarget":
+      case "closeTarget": {
+        const { targetId } = request;
+        await found(router.call(`Target.${request.ask}`, { targetId }));
+        return {};
+      }
+      case "end":
+        // The caller need not wait for the browser's last process.
+        void this.end("NormalClosure");
+        return {};
+      default:
+        return request satisfies never;
+    }
+  }
+
+  async #newTarget(browser: SessionBrowser, url: string): Promise<Target> {
+    const address = openableAddress(url);
+    if (address === undefined) {
+      throw new ActorError(
+        "invalid_request",
+        "Cannot accept /query/url: expected an http or https URL",
+      );
+    }
+    const { targetId } = await browser.router.call("Target.createTarget", { url: address });
+    const target = (await browser.targets()).find((one) => one.targetId === targetId);
+    if (!target) throw new ActorError("not_found", "Cannot open target: it closed itself");
+    return { ...wireTarget(target), url: target.url || address };
+  }
+
+  async #connect(
+    browser: SessionBrowser,
+    {
+      link: id,
+      targetId,
+      isReadOnly,
+    }: { link: string; targetId?: string | undefined; isReadOnly: boolean },
+  ) {
+    if (this.#connected.size + this.#connecting >= DEVTOOLS_CLIENTS_MAX) {
+      throw new ActorError(
+        "limit_reached",
+        `Cannot connect: the session has ${DEVTOOLS_CLIENTS_MAX} clients`,
+      );
+    }
+    const { bus, clock } = this.#parts;
+    const { toGateway, toWorker } = linkSubjects(id);
+    const parts = {
+      browser,
+      isReadOnly,
+      write: (text: string) => this.#write(id, text),
+      endSession: () => void this.end("NormalClosure"),
+      cutOff: (reason: string) => this.#connected.get(id)?.link.end(reason),
+    };
+    this.#connecting += 1;
+    const client = await found(CdpClient.connect(parts, targetId)).finally(() => {
+      this.#connecting -= 1;
+    });
+    if (this.#over.signal.aborted)
+      throw new ActorError("not_found", "Cannot connect: the session has ended");
+    const link = new FrameLink({
+      ...{ bus, clock, receiveOn: toWorker, sendTo: toGateway },
+      frameBytesMax: DEVTOOLS_MESSAGE_BYTES_MAX,
+      take: async (frame) => {
+        client.take(frame.toString());
+        await browser.chromium.transport.drained();
+      },
+      ended: () => this.#disconnect(id),
+    });
+    this.#connected.set(id, { link, client });
+    if (!isReadOnly) this.#latest = { id, startedAt: clock.now() };
+    return {};
+  }
+
+  #write(id: string, text: string): void {
+    const { link } = this.#connected.get(id) ?? {};
+    const transport = this.#browser?.chromium.transport;
+    if (!link || !transport) return;
+    link.send(Buffer.from(text));
+    if (link.unsentBytes <= UNTAKEN_BYTES_MAX) return;
+    transport.pause();
+    void link.drained(UNTAKEN_BYTES_MAX / 2).then(() => this.#resume());
+  }
+
+  #resume(): void {
+    const isFull = ({ link }: Connected) => link.unsentBytes > UNTAKEN_BYTES_MAX;
+    if (![...this.#connected.values()].some(isFull)) this.#browser?.chromium.transport.resume();
+  }
+
+  #disconnect(id: string): void {
+    const { clock } = this.#parts;
+    this.#connected.get(id)?.client.leave();
+    this.#connected.delete(id);
+    if (this.#latest?.id === id) this.#latest = { ...this.#latest, endedAt: clock.now() };
+    if (this.#connected.size === 0) this.#idleSince = clock.monotonic();
+    this.#resume();
+  }
+
+  /** Ends the session at the first limit that it reaches. */
+  async #watch(browser: SessionBrowser): Promise<void> {
+    const { clock, limits } = this.#parts;
+    for (;;) {
+      await clock.wait(limits.checkMs, this.#over.signal);
+      if (this.#over.signal.aborted) return;
+      const reason = await this.#exceeded(browser);
+      if (reason) return await this.end(reason);
+    }
+  }
+
+  async #exceeded(browser: SessionBrowser): Promise<CloseReason | undefined> {
+    const { clock, limits } = this.#parts;
+    const now = clock.monotonic();
+    const isIdle = this.#connected.size === 0 && now - this.#idleSince >= this.#of.keepAliveMs;
+    if (isIdle) return "BrowserIdle";
+    if (now - this.#startedAt >= limits.sessionMsMax) return "TimeLimit";
+    if (now - this.#renewedAt >= DEVTOOLS_LAPSE_MS) return "WorkerLost";
+    const bytes = (await browser.chromium.memoryBytes()) ?? 0;
+    return bytes >= limits.memoryBytesMax ? "MemoryLimit" : undefined;
+  }
+
+  /** Reports again and again that the session runs, and the browser time that it took. */
+  async #renew(): Promise<void> {
+    const { clock, limits, actors, browserMsPerDay: limitMs } = this.#parts;
+    const { id, account: accountId } = this.#of;
+    for (;;) {
+      await clock.wait(limits.renewMs, this.#over.signal);
+      if (this.#over.signal.aborted) return;
+      try {
+        await this.#report();
+        const { hasEnded } = await actors.call(devtoolsSessions, accountId, "renew", { id });
+        if (hasEnded) return await this.end("WorkerLost");
+        this.#renewedAt = clock.monotonic();
+        if (limitMs > 0) await actors.call(account, accountId, "admitRendering", { limitMs });
+      } catch (error) {
+        if (!(error instanceof ActorError)) throw error;
+        if (error.code === "browser_time_exceeded") return await this.end("BrowserTimeExceeded");
+        // Nobody answers: it is tried again until the session has lapsed.
+      }
+    }
+  }
+
+  async #report(): Promise<void> {
+    const { actors, clock } = this.#parts;
+    const now = clock.monotonic();
+    const ms = Math.round(now - this.#reportedAt);
+    if (ms <= 0) return;
+    this.#reportedAt = now;
+    this.#reports += 1;
+    const isPart = this.#over.signal.aborted ? {} : ({ isPart: true } as const);
+    const taskId = `${this.#of.id}-${this.#reports}`;
+    await actors.send(account, this.#of.account, "browserUsed", { ms, taskId, ...isPart });
+  }
+}
+
+function wireTarget(target: {
+  targetId: string;
+  type: string;
+  title: string;
+  url: string;
+}): Target {
+  return { id: target.targetId, type: target.type, title: target.title, url: target.url };
+}
+
+/** The browser refuses a command of ours only where its target is unknown. */
+async function found<T>(asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof CdpError)) throw error;
+    throw new ActorError("not_found", "Cannot find target: the session has none with this id");
+  }
+}

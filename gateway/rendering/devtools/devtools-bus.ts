@@ -1,0 +1,26 @@
+/** What DevTools sessions need of the bus. The role of the gateway makes it from its connection. */
+
+export interface DevtoolsBus {
+  /** `nobody`: no process listens on that subject. `silence`: one may have received the request. */
+  ask(
+    subject: string,
+    payload: string,
+    timeoutMs: number,
+  ): Promise<{ answer: string } | "nobody" | "silence">;
+  openLink(options: LinkOptions): Link;
+}
+
+interface LinkOptions {
+  receiveOn: string;
+  sendTo: string;
+  frameBytesMax: number;
+  take(frame: Buffer): void | Promise<void>;
+  ended(how: { by: "us" | "other" | "fault"; reason: string }): void;
+}
+
+export interface Link {
+  readonly unsentBytes: number;
+  send(frame: Uint8Array): void;
+  drained(bytesMax: number): Promise<void>;
+  end(reason: string): void;
+}

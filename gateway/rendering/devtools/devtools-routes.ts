@@ -1,0 +1,186 @@
+/** The REST routes of DevTools sessions. Their JSON is bare, as the public API's clients read it. */
+
+import { AccountPath } from "../../../schemas/account/http/accounts.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { SESSION_BODY_BYTES_MAX } from "../../../schemas/rendering/devtools-limits.ts";
+import {
+  BeginBody,
+  BeginQuery,
+  LaunchQuery,
+  LiveViewBody,
+  NewTargetQuery,
+  SessionPath,
+  SessionsQuery,
+  TargetPath,
+  TargetsQuery,
+  WireBegun,
+  WireLiveView,
+  WireMessage,
+  WireProtocol,
+  WireSession,
+  WireStatus,
+  WireTarget,
+  WireVersion,
+} from "../../../schemas/rendering/http/devtools.ts";
+import { defineRoute, type Route } from "../../http/route.ts";
+import { type DevtoolsRoutesParts, devtoolsHandlers } from "./devtools-handlers.ts";
+
+const DEVTOOLS = "/accounts/{account_id}/browser-rendering/devtools";
+const ALIAS = "/accounts/{account_id}/browser-run/devtools";
+
+const at = (path: string) => ({ path: DEVTOOLS + path, alias: ALIAS + path });
+const READS = { tag: "DevTools", permissions: ["browser-rendering.read"], query: nothing } as const;
+const WRITES = {
+  tag: "DevTools",
+  permissions: ["browser-rendering.write"],
+  query: nothing,
+} as const;
+const OF_SESSION = { parameters: SessionPath } as const;
+const OF_TARGET = { parameters: TargetPath } as const;
+/** A WebSocket: what it says is the DevTools protocol. */
+const SOCKET = {
+  answer: {
+    mediaType: "application/json",
+    description: "With Upgrade: websocket, the DevTools protocol",
+    also: { 101: "A WebSocket of the DevTools protocol" },
+  },
+} as const;
+const BEGINS = ["limit_reached", "browser_time_exceeded"] as const;
+
+/** All routes of DevTools sessions. */
+export function devtoolsRoutes(parts: DevtoolsRoutesParts): Route[] {
+  const handlers = devtoolsHandlers(parts);
+  return [
+    ...browserRoutes(handlers),
+    ...targetRoutes(handlers),
+    defineRoute({
+      ...{ ...READS, ...at("/session"), method: "get", parameters: AccountPath },
+      id: "listDevtoolsSessions",
+      summary: "The running sessions",
+      query: SessionsQuery,
+      answer: { bare: WireSession.array() },
+      handle: handlers.list,
+    }),
+    defineRoute({
+      ...{ ...READS, ...OF_SESSION, ...at("/session/{session_id}"), method: "get" },
+      id: "getDevtoolsSession",
+      summary: "A session that runs or ended lately",
+      answer: { bare: WireSession },
+      handle: handlers.get,
+    }),
+  ];
+}
+
+type Handlers = ReturnType<typeof devtoolsHandlers>;
+
+function browserRoutes(handlers: Handlers): Route[] {
+  const { launch, connect, connectToTarget } = handlers;
+  return [
+    defineRoute({
+      ...{ ...WRITES, ...at("/browser"), method: "post", parameters: AccountPath },
+      id: "beginDevtoolsSession",
+      summary: "Begin a session with a browser of its own",
+      query: BeginQuery,
+      body: { schema: BeginBody, bytesMax: SESSION_BODY_BYTES_MAX, isOptional: true },
+      refusals: BEGINS,
+      answer: { bare: WireBegun },
+      handle: handlers.begin,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...SOCKET, ...at("/browser"), method: "get", parameters: AccountPath },
+      id: "launchDevtoolsSession",
+      summary: "Begin a session and open its WebSocket in one step",
+      query: LaunchQuery,
+      refusals: BEGINS,
+      handle: launch,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...SOCKET, ...OF_SESSION, ...at("/browser/{session_id}"), method: "get" },
+      id: "connectDevtoolsSession",
+      summary: "Open the WebSocket of a session",
+      query: LaunchQuery,
+      refusals: ["limit_reached"],
+      handle: connect,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...OF_SESSION, ...at("/browser/{session_id}"), method: "delete" },
+      id: "endDevtoolsSession",
+      summary: "End a session",
+      answer: { bare: WireStatus },
+      handle: handlers.end,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...SOCKET, ...OF_TARGET, method: "get" },
+      ...at("/browser/{session_id}/page/{target_id}"),
+      id: "connectDevtoolsTarget",
+      summary: "Open the WebSocket of one page or other target",
+      refusals: ["limit_reached"],
+      handle: connectToTarget,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...OF_SESSION, ...at("/browser/{session_id}/live_view"), method: "post" },
+      id: "makeLiveView",
+      summary: "Make an address that shows a page until it expires",
+      body: { schema: LiveViewBody, bytesMax: SESSION_BODY_BYTES_MAX, isOptional: true },
+      answer: { bare: WireLiveView },
+      handle: handlers.makeLiveView,
+    }),
+  ];
+}
+
+function targetRoutes(handlers: Handlers): Route[] {
+  const json = (path: string) => at(`/browser/{session_id}/json${path}`);
+  return [
+    defineRoute({
+      ...{ ...READS, ...OF_SESSION, ...json("/version"), method: "get" },
+      id: "getDevtoolsVersion",
+      summary: "Versions of the browser and the protocol",
+      answer: { bare: WireVersion },
+      handle: handlers.version,
+    }),
+    defineRoute({
+      ...{ ...READS, ...OF_SESSION, ...json("/protocol"), method: "get" },
+      id: "getDevtoolsProtocol",
+      summary: "The commands and events that a session offers",
+      answer: { bare: WireProtocol },
+      handle: handlers.protocol,
+    }),
+    defineRoute({
+      ...{ ...READS, ...OF_SESSION, ...json("/list"), method: "get" },
+      id: "listDevtoolsTargets",
+      summary: "Pages and other targets of a session",
+      query: TargetsQuery,
+      answer: { bare: WireTarget.array() },
+      handle: handlers.listTargets,
+    }),
+    defineRoute({
+      ...{ ...READS, ...OF_TARGET, ...json("/list/{target_id}"), method: "get" },
+      id: "getDevtoolsTarget",
+      summary: "One target of a session",
+      answer: { bare: WireTarget },
+      handle: handlers.getTarget,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...OF_SESSION, ...json("/new"), method: "put" },
+      id: "newDevtoolsTarget",
+      summary: "Open a page",
+      query: NewTargetQuery,
+      answer: { bare: WireTarget },
+      handle: handlers.newTarget,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...OF_TARGET, ...json("/activate/{target_id}"), method: "get" },
+      id: "activateDevtoolsTarget",
+      summary: "Bring a page to the front",
+      answer: { bare: WireMessage },
+      handle: handlers.activateTarget,
+    }),
+    defineRoute({
+      ...{ ...WRITES, ...OF_TARGET, ...json("/close/{target_id}"), method: "get" },
+      id: "closeDevtoolsTarget",
+      summary: "Close a page",
+      answer: { bare: WireMessage },
+      handle: handlers.closeTarget,
+    }),
+  ];
+}

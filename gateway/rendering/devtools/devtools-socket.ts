@@ -1,0 +1,108 @@
+/** One WebSocket of a DevTools session: carries its frames to the session's worker and back, at the reader's pace. */
+import { randomBytes } from "node:crypto";
+import type { Response } from "express";
+import type { WebSocket } from "ws";
+import { CDP_MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { DEVTOOLS_MESSAGE_BYTES_MAX } from "../../../schemas/rendering/devtools-limits.ts";
+import { linkSubjects } from "../../../schemas/rendering/devtools-worker.ts";
+import { upgradeOf } from "../../http/upgrade-requests.ts";
+import type { DevtoolsBus, Link } from "./devtools-bus.ts";
+import type { DevtoolsSessions, SessionOf } from "./devtools-sessions.ts";
+
+/** Bytes of a client that its worker has not taken. Past it the gateway stops reading the socket. */
+const UNTAKEN_BYTES_MAX = 1024 * 1024;
+/** A client that is gone without a word is noticed after two of these. */
+const PING_MS = 15_000;
+/** The close code of a client whose token was revoked, or whose address has expired. */
+const NO_LONGER_VALID = 4_401;
+/** Ids and names around a message of the browser. */
+const FRAME_BYTES_MORE = 64 * 1024;
+
+export interface SocketOf {
+  sessions: DevtoolsSessions;
+  bus: DevtoolsBus;
+  of: SessionOf;
+  targetId?: string | undefined;
+  isReadOnly: boolean;
+  /** Whether its token or address is still good. */
+  isStillGood: () => Promise<boolean>;
+  /** When the socket ends whatever it does. */
+  endsInMs?: number;
+}
+
+/** Connects the client of this request to the session. Rejects where that refuses, before there is a WebSocket. */
+export async function openSocket(response: Response, parts: SocketOf): Promise<void> {
+  const upgrade = upgradeOf(response);
+  const { sessions, bus, of, targetId, isReadOnly } = parts;
+  const id = randomBytes(16).toString("hex");
+  const { toGateway, toWorker } = linkSubjects(id);
+  const opened = Promise.withResolvers<WebSocket>();
+  const link = bus.openLink({
+    ...{ receiveOn: toGateway, sendTo: toWorker },
+    frameBytesMax: CDP_MESSAGE_BYTES_MAX + FRAME_BYTES_MORE,
+    take: async (frame) => await write(await opened.promise, frame),
+    ended({ by, reason }) {
+      if (by === "us") return;
+      const code = by === "other" ? 1_000 : 1_011;
+      void opened.promise.then((socket) => socket.close(code, reason.slice(0, 120)));
+    },
+  });
+  // The client may leave before there is a WebSocket that tells so.
+  response.req.socket.once("close", () => link.end("the client left"));
+  try {
+    const asked = { ask: "connect", link: id, isReadOnly } as const;
+    await sessions.ask(of, targetId === undefined ? asked : { ...asked, targetId });
+  } catch (error) {
+    link.end("the session refused the client");
+    throw error;
+  }
+  if (response.req.socket.destroyed) link.end("the client left");
+  upgrade.accept(
+    (socket) => {
+      carry(socket, link, parts);
+      opened.resolve(socket);
+    },
+    { messageBytesMax: DEVTOOLS_MESSAGE_BYTES_MAX },
+  );
+}
+
+function carry(
+  socket: WebSocket,
+  link: Link,
+  { isStillGood, endsInMs }: Pick<SocketOf, "isStillGood" | "endsInMs">,
+): void {
+  let isAlive = true;
+  const close = () => socket.close(NO_LONGER_VALID, "The token or address is no longer valid");
+  const end = endsInMs === undefined ? undefined : setTimeout(close, endsInMs).unref();
+  socket.on("message", (data) => {
+    link.send(data as Buffer);
+    if (link.unsentBytes <= UNTAKEN_BYTES_MAX || socket.isPaused) return;
+    socket.pause();
+    void link.drained(UNTAKEN_BYTES_MAX / 2).then(() => socket.resume());
+  });
+  socket.on("pong", () => {
+    isAlive = true;
+  });
+  const pings = setInterval(() => {
+    // Nothing is read from a paused socket, so no pong either.
+    if (!isAlive && !socket.isPaused) return socket.terminate();
+    isAlive = false;
+    socket.ping();
+    void isStillGood().then(
+      (isGood) => isGood || close(),
+      () => {}, // Checked again next time.
+    );
+  }, PING_MS).unref();
+  socket.on("close", () => {
+    clearInterval(pings);
+    clearTimeout(end);
+    link.end("the client left");
+  });
+}
+
+/** Resolves when the frame is on its way, or its client is gone. */
+function write(socket: WebSocket, frame: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    socket.send(frame, { binary: false }, () => resolve());
+  });
+}

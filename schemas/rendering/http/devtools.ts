@@ -1,0 +1,154 @@
+/** Wire shapes of DevTools sessions. Their JSON has no envelope, and names are those of the protocol. */
+import { z } from "zod";
+import { AccountPath } from "../../account/http/accounts.ts";
+import { URL_CHARS_MAX } from "../../limits.ts";
+import { Id } from "../../values.ts";
+import {
+  DEVTOOLS_KEEP_ALIVE_MS,
+  DEVTOOLS_KEEP_ALIVE_MS_MAX,
+  DEVTOOLS_KEEP_ALIVE_MS_MIN,
+  LIVE_VIEW_MS,
+  LIVE_VIEW_MS_MAX,
+  LIVE_VIEW_MS_MIN,
+} from "../devtools-limits.ts";
+import { TargetId } from "../devtools-sessions.ts";
+import { AllowedDomains } from "../devtools-worker.ts";
+
+export const SessionPath = AccountPath.extend({
+  session_id: Id.describe("The sessionId of the session"),
+});
+export const TargetPath = SessionPath.extend({ target_id: TargetId });
+
+const Flag = z
+  .enum(["true", "false"])
+  .default("false")
+  .transform((text) => text === "true");
+
+const LiveViewMs = z.coerce.number().pipe(z.int().min(LIVE_VIEW_MS_MIN).max(LIVE_VIEW_MS_MAX));
+const liveViewUrlExpiresInMs = LiveViewMs.optional().describe(
+  "Gives each page an address of a live view that is valid for this long",
+);
+
+/** Query parameters of both ways to begin a session. */
+const beginning = {
+  keep_alive: z.coerce
+    .number()
+    .pipe(z.int().min(DEVTOOLS_KEEP_ALIVE_MS_MIN).max(DEVTOOLS_KEEP_ALIVE_MS_MAX))
+    .default(DEVTOOLS_KEEP_ALIVE_MS)
+    .describe("Milliseconds for which the session stays without a client"),
+  recording: Flag.describe("Accepted, without effect"),
+  lab: Flag.describe("Accepted, without effect"),
+};
+export const LaunchQuery = z.strictObject(beginning);
+export type LaunchQuery = z.output<typeof LaunchQuery>;
+export const BeginQuery = z.strictObject({
+  ...beginning,
+  targets: Flag.describe("Adds the session's targets to the answer"),
+  liveViewUrlExpiresInMs,
+});
+export type BeginQuery = z.output<typeof BeginQuery>;
+
+/** Presets and lists of hosts of the public API, which need a service that keeps them. */
+const NO_SETS = "Expected none: sets of domains are not offered; list the hosts in allowedDomains";
+
+export const SessionGuardrails = z.strictObject({
+  allowedDomains: AllowedDomains.optional().describe(
+    "The only hosts that the session's pages may fetch from; a * stands for any characters",
+  ),
+  allowedDomainSets: z.array(z.string()).max(0, NO_SETS).optional(),
+});
+/** The header of both guardrails: base64url of JSON. */
+export const GUARDRAILS_HEADER = "cf-brapi-guardrails";
+export const ConnectionGuardrails = z.strictObject({ mode: z.literal("readonly").optional() });
+
+export const BeginBody = z
+  .strictObject({ guardrails: SessionGuardrails.optional() })
+  .meta({ example: {} });
+export type BeginBody = z.output<typeof BeginBody>;
+
+export const TargetsQuery = z.strictObject({ liveViewUrlExpiresInMs });
+export type TargetsQuery = z.output<typeof TargetsQuery>;
+export const NewTargetQuery = z.strictObject({
+  url: z.string().max(URL_CHARS_MAX).default("about:blank").describe("The address that it opens"),
+  liveViewUrlExpiresInMs,
+});
+export type NewTargetQuery = z.output<typeof NewTargetQuery>;
+
+export const SessionsQuery = z.strictObject({
+  limit: z.coerce.number().pipe(z.int().min(1).max(100)).default(100),
+  offset: z.coerce.number().pipe(z.int().min(0)).default(0),
+});
+export type SessionsQuery = z.output<typeof SessionsQuery>;
+
+export const LiveViewBody = z
+  .strictObject({
+    expiresInMs: z
+      .int()
+      .min(LIVE_VIEW_MS_MIN)
+      .max(LIVE_VIEW_MS_MAX)
+      .default(LIVE_VIEW_MS)
+      .describe("Milliseconds for which the address is valid"),
+    targetId: TargetId.optional().describe("Defaults to the first page"),
+    mode: z.literal("tab", 'Expected "tab": a live view shows one page').default("tab"),
+    guardrails: ConnectionGuardrails.optional().describe("Every live view is read-only"),
+  })
+  .meta({ example: { expiresInMs: LIVE_VIEW_MS } });
+export type LiveViewBody = z.output<typeof LiveViewBody>;
+
+export const WireTarget = z.object({
+  id: z.string(),
+  type: z.string(),
+  title: z.string(),
+  url: z.string(),
+  description: z.literal(""),
+  webSocketDebuggerUrl: z.string(),
+  devtoolsFrontendUrl: z.string().optional().describe("The address of a live view"),
+});
+export type WireTarget = z.infer<typeof WireTarget>;
+
+export const WireBegun = z.object({
+  sessionId: Id,
+  webSocketDebuggerUrl: z.string(),
+  targets: z.array(WireTarget).optional(),
+});
+
+export const WireSession = z.object({
+  sessionId: Id,
+  startTime: z.int().describe("Times are milliseconds since 1970"),
+  lastUpdated: z.int(),
+  webSocketDebuggerUrl: z.string().optional().describe("Absent once the session has ended"),
+  connectionId: z.string().optional().describe("The client that connected last"),
+  connectionStartTime: z.int().optional(),
+  connectionEndTime: z.int().optional(),
+  endTime: z.int().optional(),
+  closeReason: z.int().optional(),
+  closeReasonText: z.string().optional(),
+});
+export type WireSession = z.infer<typeof WireSession>;
+
+export const WireStatus = z.object({ status: z.enum(["closing", "closed"]) });
+export const WireMessage = z.object({ message: z.string() });
+
+export const WireVersion = z.object({
+  Browser: z.string(),
+  "Protocol-Version": z.string(),
+  "User-Agent": z.string(),
+  "V8-Version": z.string(),
+  "WebKit-Version": z.string(),
+  webSocketDebuggerUrl: z.string(),
+});
+
+export const WireProtocol = z.object({
+  version: z.object({ major: z.string(), minor: z.string() }),
+  domains: z.array(z.looseObject({ domain: z.string() })),
+});
+
+export const WireLiveView = z.object({
+  id: z.string().describe("The page that it shows"),
+  devtoolsFrontendUrl: z.string().describe("Open it in a browser"),
+  webSocketDebuggerUrl: z.string(),
+  options: z.object({
+    mode: z.literal("tab"),
+    guardrails: z.object({ mode: z.literal("readonly") }),
+  }),
+});

@@ -1,0 +1,79 @@
+/** A whole instance with one account, for tests of DevTools sessions. */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ClientOptions, WebSocket } from "ws";
+import { type Credentials, RoleProcess } from "./role-process.ts";
+
+export interface Asked {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at the answer of whatever route it asked.
+  body: any;
+}
+
+export class DevtoolsPlatform implements AsyncDisposable {
+  readonly instance: RoleProcess;
+  readonly credentials: Credentials;
+  readonly #folder: string;
+
+  static async start(environment: NodeJS.ProcessEnv = {}): Promise<DevtoolsPlatform> {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-devtools-"));
+    // Browsers run as somebody else.
+    await chmod(folder, 0o755);
+    const instance = await RoleProcess.start("data", folder, {
+      TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+      ...environment,
+    });
+    await instance.ready();
+    return new DevtoolsPlatform(instance, folder, await instance.credentials());
+  }
+
+  constructor(instance: RoleProcess, folder: string, credentials: Credentials) {
+    this.instance = instance;
+    this.#folder = folder;
+    this.credentials = credentials;
+  }
+
+  get headers(): Record<string, string> {
+    return { Authorization: `Bearer ${this.credentials.api_token}` };
+  }
+
+  /** The address of the account's DevTools routes. */
+  get url(): string {
+    const { base_url: base, account_id: account } = this.credentials;
+    return `${base}/accounts/${account}/browser-rendering/devtools`;
+  }
+
+  async ask(method: string, path: string, json?: unknown): Promise<Asked> {
+    const response = await fetch(this.url + path, {
+      method,
+      headers: {
+        ...this.headers,
+        ...(json !== undefined && { "content-type": "application/json" }),
+      },
+      ...(json !== undefined && { body: JSON.stringify(json) }),
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  /** Begins a session, and returns its id. */
+  async begin(query = ""): Promise<string> {
+    const { status, body } = await this.ask("POST", `/browser${query}`);
+    if (status !== 200) throw new Error(`Cannot begin session: ${JSON.stringify(body)}`);
+    return body.sessionId;
+  }
+
+  socket(path: string, options: ClientOptions = {}): WebSocket {
+    const url = this.url.replace(/^http/, "ws") + path;
+    return new WebSocket(url, { headers: this.headers, ...options });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // A kill would leave the bus behind.
+    this.instance.signal("SIGTERM");
+    await this.instance.exit();
+    await this.instance[Symbol.asyncDispose]();
+    // Browsers that were told to end may still write.
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
