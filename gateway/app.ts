@@ -132,8 +132,8 @@ export function buildApp(
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
   const { requestsPerWindow, publicUrl } = config;
-  app.use(consoleRouter({ actors, publicUrl }));
   const sessions = new SessionCallers({ actors, publicUrl });
+  app.use(consoleRouter({ isSignedIn: (request) => sessions.welcome(request), publicUrl }));
   const { live } = parts;
   app.use("/v4", routeRouter(routes, { actors, live, requestsPerWindow, now, sessions }));
   app.use(notFoundPage(config.publicUrl));

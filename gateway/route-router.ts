@@ -58,7 +58,7 @@ export function routeRouter(
       authenticated,
       limitRequests(actors, requestsPerWindow),
       checkAccount,
-      ...(route.permissions ? [checkPermission(route.permissions)] : []),
+      ...(route.permissions ? [checkPermission(route.permissions, route)] : []),
       checkNamespace(route),
       ...(route.body ? [readBody(route.body.bytesMax, budget)] : []),
       handle(route),

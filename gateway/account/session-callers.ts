@@ -30,6 +30,13 @@ export class SessionCallers {
     this.#origin = new URL(publicUrl).origin;
   }
 
+  /** Resolves to whether a person is signed in. Opens their own account if nothing has needed it before. */
+  async welcome(request: Request): Promise<boolean> {
+    const person = await findSession(this.#actors, request, this.#cookies);
+    if (person) await ownAccounts(this.#actors, person);
+    return person !== undefined;
+  }
+
   /** Resolves to undefined if the request does not ask to use its session. `askedId` is the account to be opened. */
   async find(request: Request, askedId: string | undefined): Promise<Caller | undefined> {
     const asked = request.get(SESSION_HEADER);

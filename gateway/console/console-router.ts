@@ -1,9 +1,6 @@
 /** Serves the console: one page for all its addresses, and the files of its program. */
 import { gzipSync } from "node:zlib";
-import { type Response, Router } from "express";
-import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
-import { findSession } from "../account/find-session.ts";
-import { cookieNames } from "../account/pages/browser-cookies.ts";
+import { type Request, type Response, Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { CONSOLE, consolePathOf } from "../pages/console-path.ts";
 import { html } from "../pages/html.ts";
@@ -32,13 +29,13 @@ const FILES = `${CONSOLE}/files`;
 const KEPT = "public, max-age=31536000, immutable";
 
 interface ConsoleParts {
-  actors: ActorClient;
+  /** Resolves to whether a person is signed in. */
+  isSignedIn(request: Request): Promise<boolean>;
   publicUrl: string;
 }
 
-export function consoleRouter({ actors, publicUrl }: ConsoleParts): Router {
+export function consoleRouter({ isSignedIn, publicUrl }: ConsoleParts): Router {
   const link = linkBelow(publicUrl);
-  const cookies = cookieNames(publicUrl);
   const files = new ConsoleFiles();
   const router = Router({ caseSensitive: true });
   router.get(`${FILES}/:name`, async ({ params, acceptsEncodings }, response, next) => {
@@ -51,7 +48,7 @@ export function consoleRouter({ actors, publicUrl }: ConsoleParts): Router {
     response.send(isCompressed ? file.compressed : file.text);
   });
   router.get([CONSOLE, `${CONSOLE}/*path`], async (request, response) => {
-    if (!(await findSession(actors, request, cookies))) {
+    if (!(await isSignedIn(request))) {
       const next = new URLSearchParams({ next: consolePathOf(request.url) });
       return response.redirect(303, link(`/login?${next}`));
     }

@@ -3,7 +3,6 @@ import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import { EndedSession, SessionPath, WireSession } from "../../../schemas/account/http/sessions.ts";
-import { PERMISSIONS, type Permission, permits } from "../../../schemas/account/permissions.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -17,10 +16,12 @@ const LIST_SESSIONS = {
   method: "get",
   path: "/user/sessions",
   id: "listSessions",
-  summary: "Browsers in which the person is signed in, latest first; a token needs account.read",
+  summary: "Browsers in which the person is signed in, latest first",
+  permissions: ["account.read"],
+  isOfPerson: true,
   parameters: nothing,
   query: nothing,
-  refusals: ["forbidden", "not_found"],
+  refusals: ["not_found"],
   answer: { result: WireSession.array() },
 } as const;
 
@@ -29,10 +30,11 @@ const END_SESSION = {
   method: "delete",
   path: "/user/sessions/{session_id}",
   id: "endSession",
-  summary: "Sign the person out in one browser; a token needs account.write",
+  summary: "Sign the person out in one browser",
+  permissions: ["account.write"],
+  isOfPerson: true,
   parameters: SessionPath,
   query: nothing,
-  refusals: ["forbidden"],
   answer: { result: EndedSession },
 } as const;
 
@@ -46,7 +48,7 @@ export function sessionRoutes(actors: ActorClient): Route[] {
 
 function listSessions(actors: ActorClient) {
   return async ({ caller }: Asked) => {
-    const { userId, email } = await personOf(actors, caller, "account.read");
+    const { userId, email } = await personOf(actors, caller);
     const { sessionIds } = await actors.call(user, email, "listSessions", { userId });
     const found = await Promise.all(
       sessionIds.map((id) => describe(actors, { id, userId, current: caller.session?.id })),
@@ -58,7 +60,7 @@ function listSessions(actors: ActorClient) {
 function endSession(actors: ActorClient) {
   return async ({ caller, parameters }: Asked<z.output<typeof SessionPath>>) => {
     const { session_id: id } = parameters;
-    const { userId } = await personOf(actors, caller, "account.write");
+    const { userId } = await personOf(actors, caller);
     // Refuses the session of another person.
     await actors.call(session, id, "describe", { userId });
     await actors.call(session, id, "end", {});
@@ -85,13 +87,10 @@ async function describe(
   }
 }
 
-/** The person behind a session, or behind a token that holds the permission. */
-async function personOf(actors: ActorClient, caller: Caller, needed: Permission) {
-  const { accountId, tokenId: id, session: own, permissions } = caller;
+/** The person behind a session or token. */
+async function personOf(actors: ActorClient, caller: Caller) {
+  const { accountId, tokenId: id, session: own } = caller;
   if (own && caller.userId !== undefined) return { userId: caller.userId, email: own.email };
-  if (!permits(permissions, needed)) {
-    throw new ActorError("forbidden", `Cannot do this: the token lacks "${PERMISSIONS[needed]}"`);
-  }
   const userId =
     caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
   const member = userId === undefined ? undefined : await findMember(actors, accountId, userId);

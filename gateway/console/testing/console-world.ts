@@ -166,7 +166,10 @@ export class ConsoleWorld implements AsyncDisposable {
   async #picture(name: string): Promise<void> {
     if (PICTURES === undefined) return;
     await mkdir(PICTURES, { recursive: true });
-    await this.page.screenshot({ path: join(PICTURES, `${name}.png`) as `${string}.png`, fullPage: true });
+    await this.page.screenshot({
+      path: join(PICTURES, `${name}.png`) as `${string}.png`,
+      fullPage: true,
+    });
   }
 
   async #violations(): Promise<string[]> {

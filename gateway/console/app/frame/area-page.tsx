@@ -1,11 +1,12 @@
 /** Loads the area of an address, and shows its page. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { PageParameters, Pages } from "../lib/pages.ts";
 import { RestError } from "../lib/rest.ts";
 import { matchPath } from "../lib/router.tsx";
 import { ErrorNote, Page } from "../parts/page.tsx";
 import { Skeleton } from "../parts/skeleton.tsx";
-import { AREAS, type Area, type PageParameters, type Pages } from "./areas.ts";
+import { AREAS, type Area } from "./areas.ts";
 
 const loaded = new Map<Area, Pages>();
 

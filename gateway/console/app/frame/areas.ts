@@ -1,14 +1,6 @@
 /** The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened. */
-import type { ComponentType } from "preact";
+import type { Pages } from "../lib/pages.ts";
 import type { IconName } from "./icon.tsx";
-
-/** Pages of an area: the pattern of their path below the area, and what shows them. The first match counts. */
-export type Pages = Readonly<Record<string, ComponentType<PageParameters>>>;
-
-/** Parameters of the pattern, such as `clientId` of ":clientId". */
-export interface PageParameters {
-  parameters: Readonly<Record<string, string>>;
-}
 
 export interface Area {
   /** The first part of the path; empty for the first page. */

@@ -15,36 +15,41 @@ export function Navigation({ path }: { path: string }) {
   const current = areaOf(path);
   return (
     <header class="side">
-      <div class="brand">
-        <Link to={placeOf("")} class="name">
-          Trunkline
-        </Link>
-        <button
-          type="button"
-          class="menu"
-          aria-expanded={isOpen}
-          aria-controls="navigation"
-          onClick={() => setOpen(!isOpen)}
-        >
-          <Icon name="menu" />
-          <span>Menu</span>
-        </button>
-      </div>
-      <div id="navigation" class={isOpen ? "open" : ""}>
-        <AccountPicker />
-        <nav aria-label="Areas">
-          <ul>
-            {AREAS.map((area) => (
-              <li key={area.path}>
-                <Link to={placeOf(area.path)} {...(area === current && { "aria-current": "page" })}>
-                  <Icon name={area.icon} />
-                  {area.label}
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </nav>
-        <PersonMenu />
+      <div class="side-inner">
+        <div class="brand">
+          <Link to={placeOf("")} class="name">
+            Trunkline
+          </Link>
+          <button
+            type="button"
+            class="menu"
+            aria-expanded={isOpen}
+            aria-controls="navigation"
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon name="menu" />
+            <span>Menu</span>
+          </button>
+        </div>
+        <div id="navigation" class={isOpen ? "open" : ""}>
+          <AccountPicker />
+          <nav aria-label="Areas">
+            <ul>
+              {AREAS.map((area) => (
+                <li key={area.path}>
+                  <Link
+                    to={placeOf(area.path)}
+                    {...(area === current && { "aria-current": "page" })}
+                  >
+                    <Icon name={area.icon} />
+                    {area.label}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </nav>
+          <PersonMenu />
+        </div>
       </div>
     </header>
   );

@@ -23,12 +23,12 @@ export function QuickStarts() {
       path: restPath("/artifacts/namespaces/default/repos"),
       json: { name: "hello" },
     }),
-    `git clone "http://x:$TRUNKLINE_TOKEN@${location.host}${ROOT}/git/${account.id}/default/hello.git"`,
+    `git clone "http://x:$TOKEN@${location.host}${ROOT}/git/${account.id}/default/hello.git"`,
   ].join("\n");
   return (
     <Card title="Quick starts">
       <p class="quiet">
-        Each needs a token in <code>TRUNKLINE_TOKEN</code>:{" "}
+        Each needs a token in <code>TOKEN</code>:{" "}
         <Link to={placeOf("account/tokens/new")}>make one</Link>.
       </p>
       <Start title="Print a page as a PDF" text={`${pdf} \\\n  -o hello.pdf`} />

@@ -95,7 +95,7 @@ function leadToSignIn(): void {
 export function curlOf({ method = "GET", path, json }: RestRequest): string {
   const parts = [
     `curl '${quoted(`${location.origin}${ROOT}/v4${path}`)}'`,
-    `-H "Authorization: Bearer $TRUNKLINE_TOKEN"`,
+    `-H "Authorization: Bearer $TOKEN"`,
   ];
   if (method !== "GET") parts.splice(1, 0, `-X ${method}`);
   if (json !== undefined) {
