@@ -82,6 +82,30 @@ export class ConsoleWorld implements AsyncDisposable {
     await this.heading("Home");
   }
 
+  /** Another browser in which the owner is signed in. */
+  async elsewhere(): Promise<Page> {
+    const context = await this.#browser.createBrowserContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS_MAX);
+    const { email, password } = this.platform.credentials.user;
+    await page.goto(`${this.platform.url}/login`);
+    await page.type('[name="email"]', email);
+    await page.type('[name="password"]', password);
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    return page;
+  }
+
+  /** Presses a button of the open dialog, and waits until the dialog is closed. */
+  async confirm(name: string): Promise<void> {
+    await (await this.page.waitForSelector(`dialog ::-p-aria(${name}[role="button"])`))?.click();
+    await this.page.waitForFunction('!document.querySelector("dialog")');
+  }
+
+  /** The secret that the page shows this once. */
+  async secret(): Promise<string> {
+    return String(await this.page.evaluate('document.querySelector(".copyable code").innerText'));
+  }
+
   /** Shows a page of the account by its address. */
   async open(path: string, heading: string): Promise<void> {
     const { accountId, url } = this.platform;

@@ -220,9 +220,11 @@ export function RadioGroup({
             type="radio"
             name={id}
             checked={choice.value === value}
+            disabled={choice.isDisabled}
+            {...namedBy(`${id}-${choice.value}`, choice.hint)}
             onChange={() => onChange(choice.value)}
           />
-          <ChoiceText {...choice} />
+          <ChoiceText id={`${id}-${choice.value}`} {...choice} />
         </label>
       ))}
     </fieldset>
@@ -236,24 +238,36 @@ export function Check({
   isDisabled,
   onChange,
 }: Omit<Choice, "value"> & { isOn: boolean; onChange: (isOn: boolean) => void }) {
+  const id = useId();
   return (
     <label class="choice">
       <input
         type="checkbox"
         checked={isOn}
         disabled={isDisabled}
+        {...namedBy(id, hint)}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
-      <ChoiceText label={label} hint={hint} />
+      <ChoiceText id={id} label={label} hint={hint} />
     </label>
   );
 }
 
-function ChoiceText({ label, hint }: { label: string; hint?: string | undefined }) {
+/** The label is the name, and the hint describes it: else both together are the name. */
+const namedBy = (id: string, hint: string | undefined) => ({
+  "aria-labelledby": `${id}-label`,
+  "aria-describedby": hint && `${id}-hint`,
+});
+
+function ChoiceText({ id, label, hint }: { id: string; label: string; hint?: string | undefined }) {
   return (
     <span class="choice-text">
-      <span>{label}</span>
-      {hint && <span class="quiet">{hint}</span>}
+      <span id={`${id}-label`}>{label}</span>
+      {hint && (
+        <span class="quiet" id={`${id}-hint`}>
+          {hint}
+        </span>
+      )}
     </span>
   );
 }
