@@ -11,7 +11,9 @@ import type { StoredLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { accountRoutes } from "./account/routes/accounts.ts";
 import { memberRoutes } from "./account/routes/members.ts";
+import { sessionRoutes } from "./account/routes/sessions.ts";
 import { tokenRoutes } from "./account/routes/tokens.ts";
+import { SessionCallers } from "./account/session-callers.ts";
 import { type AppAddresses, originOf, readAppRequest } from "./apps/app-addresses.ts";
 import type { AppPorts } from "./apps/app-ports.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
@@ -19,6 +21,7 @@ import type { AnswerBelow } from "./apps/begun-requests.ts";
 import { appRoutes } from "./apps/routes/apps.ts";
 import { deliveryRoutes } from "./apps/routes/deliveries.ts";
 import { ServingApps } from "./apps/serving-apps.ts";
+import { consoleRouter } from "./console/console-router.ts";
 import { crawlRoutes } from "./crawl/crawls.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { localsOf } from "./http/locals.ts";
@@ -135,8 +138,11 @@ export function buildApp(
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
   if (parts.devtools) app.use(liveViewRouter(devtoolsOf(parts, parts.devtools)));
-  const { requestsPerWindow } = config;
-  app.use("/v4", routeRouter(routes, { actors, live: parts.live, requestsPerWindow, now }));
+  const { requestsPerWindow, publicUrl } = config;
+  const sessions = new SessionCallers({ actors, publicUrl });
+  app.use(consoleRouter({ isSignedIn: (request) => sessions.welcome(request), publicUrl }));
+  const { live } = parts;
+  app.use("/v4", routeRouter(routes, { actors, live, requestsPerWindow, now, sessions }));
   app.use(notFoundPage(config.publicUrl));
   app.use(notFound);
   app.use(handleError);
@@ -170,6 +176,7 @@ export function routeTable(
     ...accountRoutes(actors),
     ...memberRoutes(actors, config.publicUrl),
     ...tokenRoutes(actors, now),
+    ...sessionRoutes(actors),
     ...renderingRoutes(actors, { browserMsPerDay, now }),
     ...(devtools ? devtoolsRoutes(devtoolsOf(parts, devtools)) : []),
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),

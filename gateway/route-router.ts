@@ -8,6 +8,7 @@ import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
 import { checkPermission } from "./account/middleware/check-permission.ts";
 import { limitRequests } from "./account/middleware/limit-requests.ts";
+import type { SessionCallers } from "./account/session-callers.ts";
 import { success } from "./http/envelope.ts";
 import { callerOf, localsOf } from "./http/locals.ts";
 import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
@@ -24,12 +25,15 @@ export function routeRouter(
     live,
     requestsPerWindow,
     now,
-    authenticated = authenticate(new TokenFinder({ actors, live, now }), now),
+    sessions,
+    authenticated = authenticate(new TokenFinder({ actors, live, now }), now, sessions),
   }: {
     actors: ActorClient;
     live: LiveUpdates;
     requestsPerWindow: number;
     now: () => number;
+    /** Opens the routes to the platform's own pages. */
+    sessions?: SessionCallers;
     /** Authenticates callers that have no token. */
     authenticated?: RequestHandler;
   },
@@ -54,7 +58,7 @@ export function routeRouter(
       authenticated,
       limitRequests(actors, requestsPerWindow),
       checkAccount,
-      ...(route.permissions ? [checkPermission(route.permissions)] : []),
+      ...(route.permissions ? [checkPermission(route.permissions, route)] : []),
       checkNamespace(route),
       ...(route.body ? [readBody(route.body, budget)] : []),
       handle(route),

@@ -1,17 +1,19 @@
-/** The caller of a request: an API token or an OAuth access token, and what it opens. */
+/** The caller of a request: an API token, an OAuth access token or a signed-in person, and what it opens. */
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { Scope } from "../../schemas/oauth/scopes.ts";
 
 export interface Caller {
   accountId: string;
-  /** The id of the API token, or of the OAuth access token's grant. */
+  /** The id of the API token, of the OAuth access token's grant, or of the person's session. */
   tokenId: string;
   permissions: readonly Permission[];
   /** The scopes of an OAuth access token that its client still has. */
   scopes?: readonly Scope[];
   notBeforeAt?: number | undefined;
   expiresAt?: number | undefined;
-  /** The person and the client of the grant that the token rests on. */
+  /** The session of a person who uses the platform's own pages. */
+  session?: { id: string; email: string };
+  /** The signed-in person; or the person and the client of the grant that the token rests on. */
   userId?: string;
   clientId?: string;
   /** The grant that the token rests on, itself or through the token that made it. */

@@ -58,7 +58,7 @@ describe("authorization server behind a proxy that ends TLS", function () {
     person.onAnswer = (_method, { headers }) => set.push(...headers.getSetCookie());
     await person.open("/login");
     await person.signIn(world.owner);
-    expect(person.seen.url).to.contain("/profile/clients");
+    expect(person.seen.url).to.contain("/console");
     const names = set.map((cookie) => cookie.split("=")[0]);
     expect(names).to.include.members(["__Host-tl_session", "__Host-tl_known"]);
     for (const cookie of set) {

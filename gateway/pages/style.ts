@@ -1,8 +1,8 @@
 /** The style sheet of all pages: one narrow column, light or dark as the system prefers. */
 import { createHash } from "node:crypto";
 
-export const STYLE = `
-:root {
+/** The colours of the pages and of the console. */
+export const COLORS = `:root {
   color-scheme: light dark;
   --back: light-dark(#f3f4f6, #101317);
   --card: light-dark(#ffffff, #1a1f26);
@@ -16,7 +16,10 @@ export const STYLE = `
   --bad-back: light-dark(#fdf0f0, #33191b);
   --good: light-dark(#17653a, #86d8a6);
   --good-back: light-dark(#eef8f1, #14291c);
-}
+}`;
+
+export const STYLE = `
+${COLORS}
 *, *::before, *::after { box-sizing: border-box; }
 html { font: 100%/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
 body {

@@ -13,12 +13,12 @@ describe("landing", () => {
   const get = (path: string, accept?: string) =>
     gateway.ask(path, { token: null, headers: accept === undefined ? {} : { Accept: accept } });
 
-  it("/ leads to signing in, signing up and the documentation, and loads nothing from elsewhere", async () => {
+  it("/ leads to the console, signing up and the documentation, and loads nothing from elsewhere", async () => {
     const { status, headers, text } = await get("/", BROWSER);
     expect(status).to.equal(200);
     expect(headers.get("content-type")).to.equal("text/html; charset=utf-8");
     expect(headers.get("content-security-policy")).to.include("default-src 'none'");
-    for (const path of ["/login", "/signup", "/docs"]) expect(text).to.include(`href="${path}"`);
+    for (const path of ["/console", "/signup", "/docs"]) expect(text).to.include(`href="${path}"`);
     expect(text)
       .to.include('content="light dark"')
       .and.not.match(/(src|href)="https?:/);
@@ -27,7 +27,7 @@ describe("landing", () => {
   it("/ does not offer accounts where they are by invitation", async () => {
     const closed = await testGateway({ config: { signup: "closed" } });
     const { text } = await closed.ask("/", { token: null });
-    expect(text).to.include('href="/login"').and.not.include("/signup");
+    expect(text).to.include('href="/console"').and.not.include("/signup");
     await closed.stop();
   });
 

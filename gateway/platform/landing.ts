@@ -1,6 +1,7 @@
 /** The landing page, favicon.ico and robots.txt, and the 404 page for browsers. */
 import { type RequestHandler, Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+import { CONSOLE } from "../pages/console-path.ts";
 import { html } from "../pages/html.ts";
 import { type Link, linkBelow, sendPage } from "../pages/page.ts";
 
@@ -52,7 +53,7 @@ export function notFoundPage(publicUrl: string): RequestHandler {
 function landingPage(link: Link, signup: LandingParts["signup"]) {
   const body = html`<h1>Trunkline</h1>
 <p>Renders and crawls the web, hosts Git repositories, authorizes clients and runs agents.</p>
-<p class="buttons"><a class="button" href="${link("/login")}">Sign in</a>
+<p class="buttons"><a class="button" href="${link(CONSOLE)}">Open the console</a>
 <a class="button" href="${link("/docs")}">API documentation</a></p>
 ${signup !== "closed" && html`<p><a href="${link("/signup")}">Create an account</a></p>`}`;
   return { title: "Start", body };

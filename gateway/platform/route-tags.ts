@@ -3,6 +3,7 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Accounts: "Accounts of the caller, and the permissions that scopes and tokens name",
   Members: "People of an account, their roles and invitations",
   Tokens: "API tokens of an account",
+  Sessions: "Browsers in which a person is signed in",
   Rendering: "PDFs, screenshots and other results of a page in a browser",
   DevTools: "Browsers that puppeteer, playwright and other clients of the DevTools protocol drive",
   Crawls: "Crawls of whole sites",

@@ -31,6 +31,11 @@ export const session = defineContract({
     open: { input: Secret.extend({ userId: Id, email: Email }), reply: Nothing },
     /** Refuses as `unauthenticated`, whatever the reason. */
     get: { input: Secret, reply: SessionEntry },
+    /** Shows a session to its person. `not_found` for another's, and when it has ended. */
+    describe: {
+      input: z.object({ userId: Id }),
+      reply: z.object({ authenticatedAt: EpochMs, expiresAt: EpochMs }),
+    },
     /** Keeps a sign-out that is to be confirmed; where nobody is signed in, nothing. */
     awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
     /** Ends the session permanently. Repeating it changes nothing. */

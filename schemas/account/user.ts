@@ -57,6 +57,11 @@ export const user = defineContract({
       input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),
       reply: z.object({}),
     },
+    /** Ids of the sessions that may be open, the latest last. `not_found` for another user id. */
+    listSessions: {
+      input: z.object({ userId: Id }),
+      reply: z.object({ sessionIds: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
+    },
     /** Sent by a session. */
     sessionEnded: { input: SessionOfUser },
   },

@@ -38,6 +38,15 @@ export const sessionActor = defineActor(session, {
       return { state, reply: openOf(state, secretHash, now) };
     },
 
+    describe(state, { userId }, { now }) {
+      const isOpen = state.status === "open" && now < state.expiresAt;
+      if (!isOpen || state.user?.userId !== userId) {
+        throw new ActorError("not_found", "Cannot find session: it has ended, or is another's");
+      }
+      const { user: signedIn, expiresAt } = state;
+      return { state, reply: { authenticatedAt: signedIn.authenticatedAt, expiresAt } };
+    },
+
     awaitLogout(state, { secretHash, logout }, { now }) {
       if (state.status === "open") {
         const { logout: _before, ...open } = openOf(state, secretHash, now);

@@ -88,6 +88,12 @@ export const userActor = defineActor(user, {
       };
     },
 
+    listSessions(state, { userId }, { key }) {
+      if (state.id !== userId)
+        throw new ActorError("not_found", `Cannot find user: "${key}" is another`);
+      return { state, reply: { sessionIds: [...(state.sessions ?? [])] } };
+    },
+
     sessionEnded(state, { userId, sessionId }) {
       if (state.id !== userId || !state.sessions?.includes(sessionId)) return { state };
       return { state: { ...state, sessions: state.sessions.filter((id) => id !== sessionId) } };

@@ -1,20 +1,34 @@
 /**
- * Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1).
+ * Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1), or
+ * by the session of the platform's own pages.
  */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import type { FoundToken, Tokens } from "../found-token.ts";
+import type { SessionCallers } from "../session-callers.ts";
 
 const REALM = 'Bearer realm="trunkline"';
 const EXPECTED = "expected the header Authorization: Bearer <token>";
 
-export function authenticate(tokens: Tokens, now: () => number): RequestHandler {
+/** Without `sessions`, only tokens open a route. */
+export function authenticate(
+  tokens: Tokens,
+  now: () => number,
+  sessions?: SessionCallers,
+): RequestHandler {
   const failed = new FailedAuthentications(now);
   return async (request, response, next) => {
     const header = request.get("authorization");
+    const { account_id: asked } = request.params;
+    const askedId = typeof asked === "string" ? asked : undefined;
     if (header === undefined) {
+      const caller = await sessions?.find(request, askedId);
+      if (caller) {
+        localsOf(response).caller = caller;
+        return next();
+      }
       response.set("WWW-Authenticate", REALM);
       throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
     }
@@ -24,8 +38,7 @@ export function authenticate(tokens: Tokens, now: () => number): RequestHandler 
     if (text === undefined) {
       throw new ActorError("unauthenticated", `Cannot authenticate: unknown scheme, ${EXPECTED}`);
     }
-    const { account_id: askedId } = request.params;
-    const found = tokens.read(text, typeof askedId === "string" ? askedId : undefined);
+    const found = tokens.read(text, askedId);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
     try {
       localsOf(response).caller = await verify(request.ip ?? "", found);

@@ -4,10 +4,15 @@ import { PERMISSIONS, type Permission, permits } from "../../../schemas/account/
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";
 
-export function checkPermission(accepted: readonly Permission[]): RequestHandler {
+/** With `isOfPerson`, the session of a person needs none. */
+export function checkPermission(
+  accepted: readonly Permission[],
+  { isOfPerson = false } = {},
+): RequestHandler {
   const names = accepted.map((permission) => `"${PERMISSIONS[permission]}"`).join(" or ");
   return (_request, response, next) => {
-    const held = callerOf(response).permissions;
+    const { permissions: held, session } = callerOf(response);
+    if (isOfPerson && session) return next();
     if (accepted.some((permission) => permits(held, permission))) return next();
     response.set("WWW-Authenticate", `Bearer realm="trunkline", error="insufficient_scope"`);
     throw new ActorError("forbidden", `Cannot do this: the token lacks ${names}`);

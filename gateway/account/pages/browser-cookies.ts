@@ -62,7 +62,7 @@ export function sessionAddress(text: string): { id: string; secretHash: string }
   return { id: sha256(`session ${text}`).slice(0, 32), secretHash };
 }
 
-export const sessionTextOf = (request: IncomingMessage, names: CookieNames) =>
+export const sessionTextOf = (request: Pick<IncomingMessage, "headers">, names: CookieNames) =>
   readCookie(request, names.session);
 
 export function setSessionCookie(response: Response, names: CookieNames, text: string | null) {
@@ -89,7 +89,10 @@ export function setCookie(
 }
 
 /** The first of its name: RFC 6265 section 5.4 sends the closest first. */
-export function readCookie(request: IncomingMessage, name: string): string | undefined {
+export function readCookie(
+  request: Pick<IncomingMessage, "headers">,
+  name: string,
+): string | undefined {
   for (const pair of request.headers.cookie?.split(";") ?? []) {
     const [key, ...value] = pair.trim().split("=");
     if (key === name) return value.join("=");

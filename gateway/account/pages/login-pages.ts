@@ -2,6 +2,7 @@
 
 import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { CONSOLE, consolePathOf } from "../../pages/console-path.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
@@ -11,14 +12,14 @@ import type { PageParts } from "./page-parts.ts";
 import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
-/** The authorization request or invitation that the person continues after sign-in. */
+/** The authorization request, invitation or page of the console that the person continues after sign-in. */
 interface Aim {
   uid: string;
   waiting: Waiting | undefined;
   invitation: string;
+  /** A path of the console; empty: its first page. */
+  next: string;
 }
-
-const HOME = "/profile";
 
 /** The pages for signing in, signing up and signing out. */
 export function loginPages(parts: PageParts): FormPage[] {
@@ -117,9 +118,10 @@ async function readAim(
 ): Promise<Aim | undefined> {
   const uid = read("interaction");
   const invitation = read("invitation");
-  if (uid === "") return { uid, invitation, waiting: undefined };
+  const next = consolePathOf(read("next"));
+  if (uid === "") return { uid, invitation, next, waiting: undefined };
   const waiting = await parts.interactions.find(visit, uid);
-  if (waiting) return { uid, invitation, waiting };
+  if (waiting) return { uid, invitation, next, waiting };
   parts.showOver(visit);
   return undefined;
 }
@@ -127,12 +129,12 @@ async function readAim(
 async function goOn(
   parts: PageParts,
   visit: Visit,
-  { uid, waiting, invitation }: Aim,
+  { uid, waiting, invitation, next }: Aim,
   person: Person & { authenticatedAt: number },
 ): Promise<void> {
   const { actors, interactions, link } = parts;
   if (invitation !== "") await acceptInvitation(actors, invitation, person);
-  if (!waiting) return visit.leadTo(link(HOME));
+  if (!waiting) return visit.leadTo(link(next || CONSOLE));
   const result = loginResult(person);
   visit.leadTo(await interactions.finish(visit, uid, { waiting, result }));
 }
@@ -244,16 +246,18 @@ function refusalOf(error: unknown): Refused | undefined {
   return new Refused(503, text, { retryAfterS: error.details.retryAfterS });
 }
 
-function aimFields({ uid, invitation }: Aim) {
+function aimFields({ uid, invitation, next }: Aim) {
   return html`${uid !== "" && html`<input type="hidden" name="interaction" value="${uid}">`}
-${invitation !== "" && html`<input type="hidden" name="invitation" value="${invitation}">`}`;
+${invitation !== "" && html`<input type="hidden" name="invitation" value="${invitation}">`}
+${next !== "" && html`<input type="hidden" name="next" value="${next}">`}`;
 }
 
-function aimQuery({ uid, invitation }: Aim, more: Record<string, string> = {}): string {
+function aimQuery({ uid, invitation, next }: Aim, more: Record<string, string> = {}): string {
   const query = new URLSearchParams({
     ...more,
     ...(uid !== "" && { interaction: uid }),
     ...(invitation !== "" && { invitation }),
+    ...(next !== "" && { next }),
   });
   return query.size > 0 ? `?${query}` : "";
 }

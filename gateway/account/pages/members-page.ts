@@ -13,13 +13,14 @@ import { callAndNotify } from "../../http/call-and-notify.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
+import type { SignedIn } from "../find-session.ts";
 import { newInvitation } from "../invitation-text.ts";
 import type { FormPage } from "./form-page.ts";
 import { administeredAccounts, type OwnAccount } from "./own-accounts.ts";
 import type { PageParts } from "./page-parts.ts";
 import { PROFILE_PATHS, profileNav } from "./profile-nav.ts";
 import { rolesField, rolesText } from "./roles-field.ts";
-import type { SignedIn, Visit } from "./visit.ts";
+import type { Visit } from "./visit.ts";
 
 const MEMBERS = PROFILE_PATHS.members;
 

@@ -1,4 +1,5 @@
 /** The navigation of a signed-in person, without pages that the person may not open. */
+import { CONSOLE } from "../../pages/console-path.ts";
 import { type Html, html } from "../../pages/html.ts";
 import type { Link } from "../../pages/page.ts";
 import type { Visit } from "./visit.ts";
@@ -14,6 +15,7 @@ export async function profileNav(
   { link, here, isAdministrator }: { link: Link; here: string; isAdministrator: boolean },
 ): Promise<Html> {
   const entries = [
+    [CONSOLE, "Console"],
     [PROFILE_PATHS.clients, "Authorized clients"],
     ...(isAdministrator ? [[PROFILE_PATHS.members, "Members"] as const] : []),
     [PROFILE_PATHS.password, "Password"],

@@ -75,7 +75,7 @@ describe("sign-in", function () {
     const stranger = new Person(world.urls[0] ?? "");
     stranger.from = "203.0.113.9";
     await stranger.open("/login");
-    expect((await stranger.signIn({ email, password })).url).to.contain("/profile/clients");
+    expect((await stranger.signIn({ email, password })).url).to.contain("/console");
   });
 
   it("is open to a browser where they signed in before while everybody guesses", async () => {
@@ -94,7 +94,7 @@ describe("sign-in", function () {
     await stranger.open("/login");
     expect((await stranger.signIn({ email, password })).status).to.equal(429);
     expect((await person.signIn({ email, password: "x" })).status).to.equal(401);
-    expect((await person.signIn({ email, password })).url).to.contain("/profile/clients");
+    expect((await person.signIn({ email, password })).url).to.contain("/console");
     // What one browser proves of one person, it proves of nobody else, and no other browser does.
     const { email: other } = await newPerson(world);
     for (let i = 0; ; i++) {
@@ -121,7 +121,7 @@ describe("sign-in", function () {
     expect((await person.signIn({ email, password })).status).to.equal(429);
     const elsewhere = new Person(world.urls[0] ?? "");
     await elsewhere.open("/login");
-    expect((await elsewhere.signIn({ email, password })).url).to.contain("/profile/clients");
+    expect((await elsewhere.signIn({ email, password })).url).to.contain("/console");
   });
 
   it("gives the browser another session when its person changes the password, and ends the one before", async () => {
@@ -159,7 +159,7 @@ describe("sign-in", function () {
     await again.open("/login");
     const wrong = await again.signIn({ email: known.email, password: "another horse" });
     expect(wrong.status).to.equal(401);
-    expect((await again.signIn(known)).url).to.contain("/profile/clients");
+    expect((await again.signIn(known)).url).to.contain("/console");
   });
 
   it("that succeeds does not count for its network", async () => {

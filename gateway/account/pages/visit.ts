@@ -5,18 +5,16 @@ import { urlencoded } from "express";
 import ipaddr from "ipaddr.js";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
-import { ActorError } from "../../../schemas/errors.ts";
 import { setRetryAfter } from "../../http/retry-after.ts";
 import type { FormMarks } from "../../pages/form-marks.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { type Link, type Page, sendPage } from "../../pages/page.ts";
 import type { Refused } from "../../pages/refused.ts";
+import { findSession, type SignedIn } from "../find-session.ts";
 import {
   type CookieNames,
   knowBrowser,
   newSessionText,
-  sessionAddress,
-  sessionTextOf,
   setSessionCookie,
 } from "./browser-cookies.ts";
 import type { KnownBrowsers } from "./known-browsers.ts";
@@ -27,13 +25,6 @@ import type { Person } from "./sign-in.ts";
 export const FORM_BYTES_MAX = 64 * 1024;
 /** Fields of a form. The consent form has one for each scope and each account. */
 export const FORM_FIELDS_MAX = 1_000;
-
-export interface SignedIn {
-  sessionId: string;
-  userId: string;
-  email: string;
-  authenticatedAt: number;
-}
 
 export interface VisitParts {
   actors: ActorClient;
@@ -66,22 +57,8 @@ export class Visit {
 
   static async begin(request: Request, response: Response, parts: VisitParts): Promise<Visit> {
     const visit = new Visit(request, response, parts);
-    visit.signedIn = await visit.#findSession();
+    visit.signedIn = await findSession(parts.actors, request, parts.cookies);
     return visit;
-  }
-
-  async #findSession(): Promise<SignedIn | undefined> {
-    const { actors, cookies } = this.#parts;
-    const text = sessionTextOf(this.request, cookies);
-    if (!text) return undefined;
-    const { id, secretHash } = sessionAddress(text);
-    try {
-      const { user } = await actors.call(session, id, "get", { secretHash });
-      return user && { sessionId: id, ...user };
-    } catch (error) {
-      if (error instanceof ActorError && error.code === "unauthenticated") return undefined;
-      throw error;
-    }
   }
 
   /** A session of its own for every sign-in: one that somebody else put into this browser opens nothing. */

@@ -76,7 +76,8 @@ function getAccount(actors: ActorClient) {
 
 function getUser(actors: ActorClient) {
   return async ({ caller }: Asked) => {
-    const { accountId, tokenId: id } = caller;
+    const { accountId, tokenId: id, session } = caller;
+    if (session && caller.userId) return { result: { id: caller.userId, email: session.email } };
     const userId =
       caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
     const { members } = await actors.call(account, accountId, "listMembers", {});

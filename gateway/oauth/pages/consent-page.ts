@@ -6,10 +6,11 @@ import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../../schemas/o
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { findMember } from "../../account/find-member.ts";
+import type { SignedIn } from "../../account/find-session.ts";
 import type { FormPage } from "../../account/pages/form-page.ts";
 import type { Waiting } from "../../account/pages/interactions.ts";
 import type { PageParts } from "../../account/pages/page-parts.ts";
-import type { SignedIn, Visit } from "../../account/pages/visit.ts";
+import type { Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused } from "../../pages/refused.ts";

@@ -94,7 +94,7 @@ describe("limits of pages", function () {
     const long = { email: "long@example.com", password };
     expect((await person.signIn({ ...long, password: `${password}p` })).status).to.equal(401);
     await person.signIn(long);
-    expect(person.seen.url).to.contain("/profile/clients");
+    expect(person.seen.url).to.contain("/console");
   });
 
   it("a form is taken up to its bound", async () => {
@@ -225,7 +225,7 @@ describe("limits of pages", function () {
     await person.open("/signup");
     await takeAllBut(1, `signup-from ${ADDRESS}`, SIGNUPS_PER_ADDRESS_MAX);
     const signup = { email: "last@example.com", password: "correct horse" };
-    expect((await person.signUp(signup)).url).to.contain("/profile/clients");
+    expect((await person.signUp(signup)).url).to.contain("/console");
     const more = stranger();
     await more.open("/signup");
     const past = await more.submit({ ...signup, email: "past@example.com" });

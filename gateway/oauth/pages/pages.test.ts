@@ -203,6 +203,7 @@ describe("pages in Chromium", function () {
     await fill("Email", world.owner.email);
     await fill("Password", world.owner.password);
     await press("Sign in");
+    await page.goto(`${url}/profile`);
     await follow("Members");
     await look("members");
     const [role] = await page.$$("aria/Member[role='checkbox']");

@@ -66,6 +66,8 @@ describe("signing keys that are rotated", function () {
     const person = new Person(base);
     await person.open("/signup");
     await person.signUp(PERSON);
+    // Opens their own account.
+    await person.open("/profile/clients");
     const library = await discovered(await makeClient());
     now += KEY_LEAD_MS - BEFORE_MS;
     const before = await given(person, library);

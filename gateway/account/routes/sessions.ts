@@ -1,0 +1,100 @@
+/** REST routes to list and end the sessions of a person. */
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import { EndedSession, SessionPath, WireSession } from "../../../schemas/account/http/sessions.ts";
+import { session } from "../../../schemas/account/session.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import type { Caller } from "../../http/locals.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { findMember } from "../find-member.ts";
+
+const LIST_SESSIONS = {
+  tag: "Sessions",
+  method: "get",
+  path: "/user/sessions",
+  id: "listSessions",
+  summary: "Browsers in which the person is signed in, latest first",
+  permissions: ["account.read"],
+  isOfPerson: true,
+  parameters: nothing,
+  query: nothing,
+  refusals: ["not_found"],
+  answer: { result: WireSession.array() },
+} as const;
+
+const END_SESSION = {
+  tag: "Sessions",
+  method: "delete",
+  path: "/user/sessions/{session_id}",
+  id: "endSession",
+  summary: "Sign the person out in one browser",
+  permissions: ["account.write"],
+  isOfPerson: true,
+  parameters: SessionPath,
+  query: nothing,
+  answer: { result: EndedSession },
+} as const;
+
+/** The REST routes of a person's sessions. */
+export function sessionRoutes(actors: ActorClient): Route[] {
+  return [
+    defineRoute({ ...LIST_SESSIONS, handle: listSessions(actors) }),
+    defineRoute({ ...END_SESSION, handle: endSession(actors) }),
+  ];
+}
+
+function listSessions(actors: ActorClient) {
+  return async ({ caller }: Asked) => {
+    const { userId, email } = await personOf(actors, caller);
+    const { sessionIds } = await actors.call(user, email, "listSessions", { userId });
+    const found = await Promise.all(
+      sessionIds.map((id) => describe(actors, { id, userId, current: caller.session?.id })),
+    );
+    return { result: found.filter((one) => one !== undefined).toReversed() };
+  };
+}
+
+function endSession(actors: ActorClient) {
+  return async ({ caller, parameters }: Asked<z.output<typeof SessionPath>>) => {
+    const { session_id: id } = parameters;
+    const { userId } = await personOf(actors, caller);
+    // Refuses the session of another person.
+    await actors.call(session, id, "describe", { userId });
+    await actors.call(session, id, "end", {});
+    return { result: { id } };
+  };
+}
+
+/** Resolves to undefined if the session ended a moment ago. */
+async function describe(
+  actors: ActorClient,
+  { id, userId, current }: { id: string; userId: string; current: string | undefined },
+): Promise<z.input<typeof WireSession> | undefined> {
+  try {
+    const { authenticatedAt, expiresAt } = await actors.call(session, id, "describe", { userId });
+    return {
+      id,
+      signed_in_at: new Date(authenticatedAt).toISOString(),
+      expires_at: new Date(expiresAt).toISOString(),
+      is_current: id === current,
+    };
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+/** The person behind a session or token. */
+async function personOf(actors: ActorClient, caller: Caller) {
+  const { accountId, tokenId: id, session: own } = caller;
+  if (own && caller.userId !== undefined) return { userId: caller.userId, email: own.email };
+  const userId =
+    caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
+  const member = userId === undefined ? undefined : await findMember(actors, accountId, userId);
+  if (member) return member;
+  const text = "Cannot find user: the token is the account's, and no person's";
+  throw new ActorError("not_found", text);
+}

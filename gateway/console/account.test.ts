@@ -1,0 +1,109 @@
+import { expect } from "chai";
+import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
+
+describe("account in the console", function () {
+  this.timeout(240_000);
+  let world: ConsoleWorld;
+  before(async () => {
+    world = await ConsoleWorld.start();
+  });
+  after(() => world?.[Symbol.asyncDispose]());
+  afterEach(() => world.checkFaults());
+
+  it("makes a token with chosen permissions, changes it, rolls it and revokes it", async () => {
+    await world.open("account", "API tokens");
+    await world.audit("tokens");
+    await world.follow("New token");
+    await world.heading("New token");
+    await world.press("Make the token");
+    await world.fill("Name", "printer");
+    await world.press("Make the token");
+    await world.says("/policies/0/permission_groups");
+    await world.choose("Browser Rendering: Read and write", "radio");
+    await world.audit("token-new");
+    await world.press("Make the token");
+    await world.says("It is not shown again");
+    const token = await world.secret();
+    const path = "/accounts?per_page=1";
+    expect(await statusWith(token, path)).to.equal(200);
+
+    await world.follow("Go to the token printer");
+    await world.heading("printer");
+    await world.audit("token");
+    await world.fill("Name", "printer 2");
+    await world.press("Save");
+    await world.says("Saved.");
+    await world.heading("printer 2");
+
+    await world.press("Roll");
+    await world.confirm("Roll");
+    await world.says("It is not shown again");
+    const rolled = await world.secret();
+    expect([await statusWith(token, path), await statusWith(rolled, path)]).to.deep.equal([
+      401, 200,
+    ]);
+
+    await world.press("Revoke");
+    await world.audit("token-revoke");
+    await world.confirm("Revoke");
+    await world.heading("API tokens");
+    expect(await statusWith(rolled, path)).to.equal(401);
+    await world.settled();
+    expect(await world.text()).to.not.contain("printer 2");
+  });
+
+  it("invites a person, changes their roles and takes the invitation back", async () => {
+    await world.open("account/members", "Members");
+    await world.fill("Email", "ada@example.com");
+    await world.press("Invite");
+    await world.says("/signup?");
+    await world.says("invited");
+    await world.audit("members");
+    await world.press("Roles of ada@example.com");
+    await world.choose("OAuth Client Write");
+    await world.confirm("Save");
+    await world.says("OAuth Client Write, Member");
+    await world.press("Take back");
+    await world.confirm("Take back");
+    await world.page.waitForFunction('!document.querySelector("table").innerText.includes("ada@")');
+  });
+
+  it("ends a session elsewhere", async () => {
+    const { url } = world.platform;
+    const elsewhere = await world.elsewhere();
+    await elsewhere.goto(`${url}/console`);
+    await world.open("account/sessions", "Sessions");
+    await world.says("2 sessions");
+    await world.audit("sessions");
+    const rows = await world.page.$$("tbody tr");
+    for (const row of rows) {
+      const text = await row.evaluate(
+        (element) => (element as unknown as { innerText: string }).innerText,
+      );
+      if (text.includes("elsewhere")) await (await row.$("button"))?.click();
+    }
+    await world.confirm("End");
+    await world.says("1 session");
+    await elsewhere.goto(`${url}/console`);
+    expect(elsewhere.url()).to.contain("/login");
+  });
+
+  it("shows hostile names as text", async () => {
+    for (const name of HOSTILE_TEXTS) {
+      const policies = [{ effect: "allow", permission_groups: [{ id: "account.read" }] }];
+      expect((await world.platform.rest("POST", "/tokens", { name, policies })).status).to.equal(
+        200,
+      );
+    }
+    await world.open("account", "API tokens");
+    for (const name of HOSTILE_TEXTS) await world.says(name);
+    await world.open("", "Home");
+    await world.says(HOSTILE_TEXTS[0] ?? "");
+    expect(await world.isHacked()).to.equal(false);
+  });
+
+  async function statusWith(token: string, path: string): Promise<number> {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${world.platform.url}/v4${path}`, { headers })).status;
+  }
+});

@@ -1,0 +1,28 @@
+/** The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened. */
+import type { Pages } from "../lib/pages.ts";
+import type { IconName } from "./icon.tsx";
+
+export interface Area {
+  /** The first part of the path; empty for the first page. */
+  path: string;
+  label: string;
+  icon: IconName;
+  load: () => Promise<{ pages: Pages }>;
+}
+
+export const AREAS: readonly Area[] = [
+  { path: "", label: "Home", icon: "home", load: () => import("../home/pages.ts") },
+  {
+    path: "rendering",
+    label: "Rendering",
+    icon: "rendering",
+    load: () => import("../rendering/pages.ts"),
+  },
+  {
+    path: "oauth-clients",
+    label: "OAuth clients",
+    icon: "key",
+    load: () => import("../oauth/pages.ts"),
+  },
+  { path: "account", label: "Account", icon: "account", load: () => import("../account/pages.ts") },
+];

@@ -1,0 +1,136 @@
+/** The client of the REST API: the session cookie opens it, with a header that no other site can send. */
+import { ROOT } from "./router.tsx";
+
+export interface RestRequest {
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Below /v4, with its query. */
+  path: string;
+  json?: unknown;
+}
+
+export interface RestAnswer<T> {
+  result: T;
+  info: ResultInfo;
+}
+
+/** Numbers of a page, or the cursor of a list. */
+export interface ResultInfo {
+  page?: number;
+  per_page?: number;
+  count?: number;
+  total_count?: number;
+  total_pages?: number;
+  cursor?: string;
+}
+
+interface Fault {
+  message: string;
+  source?: { pointer: string };
+}
+
+/** A refusal of the REST API. `fields` has the messages of fields, by JSON pointer. */
+export class RestError extends Error {
+  readonly status: number;
+  readonly fields: ReadonlyMap<string, string>;
+  readonly requestId: string | undefined;
+
+  constructor(status: number, faults: readonly Fault[], requestId?: string | null) {
+    super(faults.map(({ message }) => message).join("\n"));
+    this.status = status;
+    this.requestId = requestId ?? undefined;
+    const named = faults.flatMap(({ message, source }) =>
+      source ? [[source.pointer, message] as const] : [],
+    );
+    this.fields = new Map(named);
+  }
+}
+
+/** Resolves to the result and its page numbers. Rejects with a RestError. */
+export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promise<RestAnswer<T>> {
+  const response = await send(request, signal);
+  if (response.status === 204) return { result: undefined as T, info: {} };
+  const { result, result_info: info = {} } = await response.json();
+  return { result, info };
+}
+
+/** Resolves to the response, whose body may be a file or a stream of events. Rejects with a RestError. */
+export async function send(request: RestRequest, signal?: AbortSignal): Promise<Response> {
+  const { method = "GET", path, json } = request;
+  const response = await fetch(`${ROOT}/v4${path}`, {
+    method,
+    headers: {
+      "X-Trunkline-Session": "use",
+      ...(json !== undefined && { "Content-Type": "application/json" }),
+    },
+    ...(json !== undefined && { body: JSON.stringify(json) }),
+    ...(signal && { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new RestError(0, [{ message: "The platform cannot be reached. Is it running?" }]);
+  });
+  if (response.ok) return response;
+  if (response.status === 401) leadToSignIn();
+  throw await refusalOf(response);
+}
+
+async function refusalOf(response: Response): Promise<RestError> {
+  const id = response.headers.get("x-request-id");
+  try {
+    const { errors } = await response.json();
+    return new RestError(response.status, errors, id);
+  } catch {
+    // A proxy before the platform answers in its own words.
+    const message = `The answer has the status ${response.status}, and says nothing that can be shown.`;
+    return new RestError(response.status, [{ message }], id);
+  }
+}
+
+/** The session has ended. After the sign-in, the person is back here. */
+function leadToSignIn(): void {
+  const here = location.pathname.slice(ROOT.length) + location.search;
+  location.assign(`${ROOT}/login?${new URLSearchParams({ next: here })}`);
+}
+
+/** Returns the request as a command of a terminal, with a token from the environment. */
+export function curlOf({ method = "GET", path, json }: RestRequest): string {
+  const parts = [
+    `curl '${quoted(`${location.origin}${ROOT}/v4${path}`)}'`,
+    `-H "Authorization: Bearer $TOKEN"`,
+  ];
+  if (method !== "GET") parts.splice(1, 0, `-X ${method}`);
+  if (json !== undefined) {
+    parts.push("-H 'Content-Type: application/json'", `-d '${quoted(JSON.stringify(json))}'`);
+  }
+  return parts.join(" \\\n  ");
+}
+
+const quoted = (text: string) => text.replaceAll("'", `'\\''`);
+
+export interface ServerEvent {
+  event: string;
+  data: string;
+}
+
+/** Reads server-sent events until the stream ends or the signal aborts. EventSource cannot send the header. */
+export async function* eventsOf(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  const { body } = await send({ path }, signal);
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+    if (done) return;
+    text += value;
+    const blocks = text.split(/\r?\n\r?\n/);
+    text = blocks.pop() ?? "";
+    for (const block of blocks) yield eventOf(block);
+  }
+}
+
+function eventOf(block: string): ServerEvent {
+  const lines = block.split(/\r?\n/);
+  const of = (name: string) =>
+    lines
+      .filter((line) => line.startsWith(`${name}:`))
+      .map((line) => line.slice(name.length + 1).trimStart());
+  return { event: of("event")[0] ?? "message", data: of("data").join("\n") };
+}

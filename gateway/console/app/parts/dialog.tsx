@@ -1,0 +1,77 @@
+/** Dialogs, which hold the focus until they are closed. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Form, TextField } from "./form.tsx";
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}
+
+/** Opens with its component, and closes by Escape too. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  /** The label of the button that opens the question. */
+  label: string;
+  title: string;
+  /** What happens, in a sentence. */
+  text: ComponentChildren;
+  /** Must be typed before the button works: the name of what is deleted. */
+  typed?: string;
+  onConfirm: () => Promise<void>;
+  isDisabled?: boolean;
+}
+
+/** A button for what destroys. It asks once, and for some things it asks for their name. */
+export function ConfirmButton({ label, title, text, typed, onConfirm, isDisabled }: ConfirmProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [name, setName] = useState("");
+  const close = () => {
+    setOpen(false);
+    setName("");
+  };
+  const confirm = async () => {
+    await onConfirm();
+    close();
+  };
+  return (
+    <>
+      <button type="button" class="small bad" disabled={isDisabled} onClick={() => setOpen(true)}>
+        {label}
+      </button>
+      {isOpen && (
+        <Dialog title={title} onClose={close}>
+          <p>{text}</p>
+          <Form
+            submit={label}
+            isBad
+            isDisabled={typed !== undefined && name !== typed}
+            onSubmit={confirm}
+            onCancel={close}
+          >
+            {typed !== undefined && (
+              <TextField
+                label={`Type "${typed}" to confirm`}
+                value={name}
+                onChange={setName}
+                autoFocus
+              />
+            )}
+          </Form>
+        </Dialog>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,4 @@
+/** Pages of this area. */
+import type { Pages } from "../lib/pages.ts";
+
+export const pages: Pages = {};

@@ -1,0 +1,109 @@
+/**
+ * Bundles the program of the console for browsers. Set-up does it ahead of time; where it has not, or where the
+ * sources have changed since, the gateway does it at the first request.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build, type OutputFile, stop } from "esbuild";
+import { COLORS } from "../pages/style.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SOURCES = join(import.meta.dirname, "app");
+const ENTRY = join(SOURCES, "main.tsx");
+const KEPT = join(ROOT, ".tools/console.json");
+/** Packages that the bundle holds, or that make it: another version makes another bundle. */
+const PACKAGES = ["preact", "esbuild"];
+
+export interface ConsoleFile {
+  /** Contains a hash of the content. */
+  name: string;
+  text: string;
+}
+
+export interface ConsoleBundle {
+  /** Hash of everything that the bundle is made from. */
+  sources: string;
+  script: string;
+  style: string;
+  files: ConsoleFile[];
+}
+
+/** Returns the bundle of the present sources, made now if none is kept. */
+export async function consoleBundle(kept = KEPT): Promise<ConsoleBundle> {
+  const sources = hashOfSources();
+  const found = await readKept(kept);
+  if (found?.sources === sources) return found;
+  const made = { sources, ...(await bundle()) };
+  await keep(kept, made).catch(() => {
+    // A container's files may be read-only. The next process makes the bundle again.
+  });
+  return made;
+}
+
+async function readKept(path: string): Promise<ConsoleBundle | undefined> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as ConsoleBundle;
+  } catch {
+    // Absent, or cut off by a full disk.
+    return undefined;
+  }
+}
+
+/** Replaces the file at once: several processes may start together. */
+async function keep(path: string, made: ConsoleBundle): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, JSON.stringify(made));
+  await rename(draft, path);
+}
+
+async function bundle(): Promise<Omit<ConsoleBundle, "sources">> {
+  const { outputFiles } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: { console: ENTRY },
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    outdir: "out",
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    banner: { css: COLORS },
+    legalComments: "none",
+    write: false,
+  });
+  // Ends the process that esbuild started.
+  await stop();
+  const files = outputFiles.map(fileOf);
+  return { script: nameOf(files, ".js"), style: nameOf(files, ".css"), files };
+}
+
+const fileOf = ({ path, text }: OutputFile): ConsoleFile => ({
+  name: path.slice(path.lastIndexOf("/") + 1),
+  text,
+});
+
+function nameOf(files: readonly ConsoleFile[], ending: string): string {
+  const found = files.find(({ name }) => name.startsWith("console-") && name.endsWith(ending));
+  if (!found) throw new Error(`Cannot bundle console: no ${ending} came out`);
+  return found.name;
+}
+
+function hashOfSources(): string {
+  const hash = createHash("sha256").update(COLORS);
+  hash.update(readFileSync(fileURLToPath(import.meta.url)));
+  for (const name of PACKAGES) {
+    hash.update(readFileSync(join(ROOT, "node_modules", name, "package.json")));
+  }
+  const names = readdirSync(SOURCES, { recursive: true, encoding: "utf8" });
+  for (const name of names.filter((one) => /\.(tsx?|css)$/.test(one)).toSorted()) {
+    hash.update(`${name}\n`).update(readFileSync(join(SOURCES, name)));
+  }
+  return hash.digest("hex");
+}

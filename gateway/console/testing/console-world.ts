@@ -1,0 +1,211 @@
+/** A whole platform with a browser whose person is signed in, and what every page of the console must keep to. */
+import { mkdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { expect } from "chai";
+import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import { AppPlatform } from "../../../scripts/testing/app-platform.ts";
+import { findChromium } from "../../../scripts/tools.ts";
+
+/** Folder for pictures of the pages, for people to look at; unset: none. */
+const PICTURES = process.env.PAGE_PICTURES;
+/** A page on a machine with much else to do. */
+const WAIT_MS_MAX = 60_000;
+const WIDTHS = [360, 1_280];
+const SCHEMES = ["light", "dark"] as const;
+/** Runs if any field is shown as markup. */
+export const HOSTILE_TEXTS = [
+  "<img src=x onerror=window.hacked=1>",
+  '"><script>window.hacked=1</script>',
+  "<svg/onload=window.hacked=1>",
+  "javascript:window.hacked=1",
+  "{{constructor.constructor('window.hacked=1')()}}",
+  "</title><iframe srcdoc='<script>parent.hacked=1</script>'>",
+];
+
+export class ConsoleWorld implements AsyncDisposable {
+  readonly platform: AppPlatform;
+  readonly page: Page;
+  readonly #browser: Browser;
+  readonly #axe: string;
+  /** Console errors, violations of the policy, and requests to other origins. */
+  readonly faults: string[] = [];
+
+  /** Starts both, signs in as the account's owner, and shows the first page. */
+  static async start(environment: NodeJS.ProcessEnv = {}): Promise<ConsoleWorld> {
+    const platform = await AppPlatform.start(environment);
+    const browser = await puppeteer.launch({
+      executablePath: findChromium(process.env),
+      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+    });
+    const axe = await readFile(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+    const world = new ConsoleWorld(platform, browser, await browser.newPage(), axe);
+    await world.#watch();
+    await world.signIn();
+    return world;
+  }
+
+  private constructor(platform: AppPlatform, browser: Browser, page: Page, axe: string) {
+    this.platform = platform;
+    this.page = page;
+    this.#browser = browser;
+    this.#axe = axe;
+    page.setDefaultTimeout(WAIT_MS_MAX);
+  }
+
+  async #watch(): Promise<void> {
+    const { page, faults } = this;
+    const own = new URL(this.platform.url).origin;
+    page.on("pageerror", (error) => faults.push(`error: ${error}`));
+    page.on("console", (message) => {
+      // Chromium writes a line for each refusal of the REST API, which pages show in their own words.
+      const isRefusal = message.text().startsWith("Failed to load resource");
+      if (message.type() === "error" && !isRefusal) faults.push(`console: ${message.text()}`);
+    });
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      const isOwn = url.origin === own || ["blob:", "data:"].includes(url.protocol);
+      if (!isOwn) faults.push(`request to ${url.origin}`);
+    });
+    await page.evaluateOnNewDocument(`addEventListener("securitypolicyviolation", (event) => {
+      console.error("violates " + event.violatedDirective + ": " + event.blockedURI);
+    })`);
+  }
+
+  async signIn(path = ""): Promise<void> {
+    const { email, password } = this.platform.credentials.user;
+    await this.page.setViewport({ width: 1_280, height: 800 });
+    await this.page.goto(`${this.platform.url}/console${path && `/${path}`}`);
+    await this.fill("Email", email);
+    await this.fill("Password", password);
+    await this.press("Sign in");
+    await this.heading("Home");
+  }
+
+  /** Another browser in which the owner is signed in. */
+  async elsewhere(): Promise<Page> {
+    const context = await this.#browser.createBrowserContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS_MAX);
+    const { email, password } = this.platform.credentials.user;
+    await page.goto(`${this.platform.url}/login`);
+    await page.type('[name="email"]', email);
+    await page.type('[name="password"]', password);
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    return page;
+  }
+
+  /** Presses a button of the open dialog, and waits until the dialog is closed. */
+  async confirm(name: string): Promise<void> {
+    await (await this.page.waitForSelector(`dialog ::-p-aria(${name}[role="button"])`))?.click();
+    await this.page.waitForFunction('!document.querySelector("dialog")');
+  }
+
+  /** The secret that the page shows this once. */
+  async secret(): Promise<string> {
+    return String(await this.page.evaluate('document.querySelector(".copyable code").innerText'));
+  }
+
+  /** Shows a page of the account by its address. */
+  async open(path: string, heading: string): Promise<void> {
+    const { accountId, url } = this.platform;
+    await this.page.goto(`${url}/console/${accountId}${path && `/${path}`}`);
+    await this.heading(heading);
+  }
+
+  async heading(text: string): Promise<void> {
+    await this.page.waitForSelector(`aria/${text}[role="heading"]`);
+  }
+
+  /** Replaces the value of the field with this label. */
+  async fill(label: string, text: string): Promise<void> {
+    const field = await this.page.waitForSelector(`aria/${label}[role="textbox"]`);
+    await field?.evaluate((element) => (element as unknown as { select(): void }).select());
+    await this.page.keyboard.press("Backspace");
+    await field?.type(text);
+  }
+
+  async press(name: string): Promise<void> {
+    await (await this.page.waitForSelector(`aria/${name}[role="button"]`))?.click();
+  }
+
+  async follow(name: string): Promise<void> {
+    await (await this.page.waitForSelector(`aria/${name}[role="link"]`))?.click();
+  }
+
+  /** Ticks a box, or chooses one of several. */
+  async choose(label: string, role: "checkbox" | "radio" = "checkbox"): Promise<void> {
+    await (await this.page.waitForSelector(`aria/${label}[role="${role}"]`))?.click();
+  }
+
+  /** Waits until the page says this. */
+  async says(text: string): Promise<void> {
+    const found = `document.body.innerText.includes(${JSON.stringify(text)})`;
+    await this.page.waitForFunction(found).catch(async (error: unknown) => {
+      throw new Error(`Cannot find "${text}" in: ${await this.text()}`, { cause: error });
+    });
+  }
+
+  async text(): Promise<string> {
+    return String(await this.page.evaluate("document.body.innerText"));
+  }
+
+  /** Waits until nothing is loading. */
+  async settled(): Promise<void> {
+    await this.page.waitForFunction('!document.querySelector(".skeleton, .starting")');
+  }
+
+  /**
+   * Checks the page as it is, in both colour schemes and widths: it passes the audit of axe, and nothing is wider than
+   * the screen. Takes pictures if they are asked for.
+   */
+  async audit(name: string): Promise<void> {
+    await this.settled();
+    for (const width of WIDTHS) {
+      await this.page.setViewport({ width, height: width === 360 ? 780 : 800 });
+      for (const scheme of SCHEMES) {
+        await this.page.emulateMediaFeatures([
+          { name: "prefers-color-scheme", value: scheme },
+          { name: "prefers-reduced-motion", value: "reduce" },
+        ]);
+        await this.#picture(`${name}-${width}-${scheme}`);
+        expect(await this.#violations(), `${name} ${width} ${scheme}`).to.deep.equal([]);
+      }
+      const over = "document.documentElement.scrollWidth - innerWidth";
+      expect(await this.page.evaluate(over), `${name} is wider than ${width}`).to.be.at.most(0);
+    }
+    await this.page.setViewport({ width: 1_280, height: 800 });
+    this.checkFaults();
+  }
+
+  /** Nothing was hacked, no error was logged, and no other origin was asked. */
+  checkFaults(): void {
+    expect(this.faults).to.deep.equal([]);
+  }
+
+  async isHacked(): Promise<boolean> {
+    return Boolean(await this.page.evaluate("window.hacked"));
+  }
+
+  async #picture(name: string): Promise<void> {
+    if (PICTURES === undefined) return;
+    await mkdir(PICTURES, { recursive: true });
+    await this.page.screenshot({
+      path: join(PICTURES, `${name}.png`) as `${string}.png`,
+      fullPage: true,
+    });
+  }
+
+  async #violations(): Promise<string[]> {
+    const found = await this.page.evaluate(`${this.#axe}; axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    }).then(({ violations }) => violations.map(({ id, help, nodes }) =>
+      id + ": " + help + ": " + nodes.map(({ html, any }) => html + " " + any.map(({ message }) => message)).join("; ")))`);
+    return found as string[];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser.close();
+    await this.platform[Symbol.asyncDispose]();
+  }
+}
