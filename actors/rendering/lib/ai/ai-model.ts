@@ -10,6 +10,7 @@ import {
   wrapLanguageModel,
 } from "ai";
 import { EgressError } from "../../../egress/egress-error.ts";
+import { AiFault } from "./ai-fault.ts";
 import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
 
 /** Length of a provider's error text in a reason: a sentence. */
@@ -27,26 +28,6 @@ export interface AiEndpoint {
   fetch: Fetch;
   /** Whether reasons may quote its error texts. Those of an internal service are not for users. */
   quoted: boolean;
-}
-
-/** A failed request to a model. The message is for users and names no secret. */
-export class AiFault extends Error {
-  /** HTTP status of the response, if there was one. */
-  readonly status: number | undefined;
-  /** Whether a retry may succeed. */
-  readonly retry: boolean;
-  /** Delay that the response asked for (Retry-After). */
-  readonly waitMs: number | undefined;
-
-  constructor(
-    message: string,
-    options: ErrorOptions & { status?: number; retry: boolean; waitMs?: number | undefined },
-  ) {
-    super(message, options);
-    this.status = options.status;
-    this.retry = options.retry;
-    this.waitMs = options.waitMs;
-  }
 }
 
 export class AiModelClient {

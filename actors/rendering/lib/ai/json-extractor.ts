@@ -4,8 +4,9 @@ import { AI_PROVIDERS, partsOfModel } from "../../../../schemas/crawl/ai-provide
 import type { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
+import { AiFault } from "./ai-fault.ts";
 import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
-import { type AiEndpoint, AiFault, AiModelClient } from "./ai-model.ts";
+import type { AiEndpoint, AiModelClient } from "./ai-model.ts";
 import type { JsonChecker } from "./json-checker.ts";
 
 /** Characters of a page that a model reads: about 25,000 tokens, which fit the smaller contexts in use (32,768). */
@@ -145,6 +146,8 @@ export class JsonExtractor {
     question: JsonQuestion & { schema: Readonly<Record<string, unknown>> },
     signal: AbortSignal,
   ): Promise<Attempt> {
+    // Loaded at the first question: 20 MB that most installations never need.
+    const { AiModelClient } = await import("./ai-model.ts");
     const client = new AiModelClient(endpoint, this.#schemaless);
     const messages = messagesFor(page, question);
     const schema = JSON.stringify(question.schema);
