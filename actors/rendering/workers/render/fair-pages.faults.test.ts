@@ -12,9 +12,10 @@ import { systemClock } from "../../../runtime/lib/clock.ts";
 import { renderWorker } from "./render.ts";
 
 const SMALL = PdfRequest.parse({ html: "<p>small" });
-const TRIES = 9;
-/** Twice is what is promised on a quiet machine; without turns it was more than 500 times. */
-const SLOWER_MAX = 4;
+/** The quickest of so many is not changed by what else the machine does. */
+const TRIES = 40;
+/** Measured: 0.3 to 1.5 times, beside a load of 25. Without turns it was more than 500 times. */
+const SLOWER_MAX = 2;
 
 describe("pages of several accounts", function () {
   this.timeout(120_000);
@@ -42,7 +43,6 @@ describe("pages of several accounts", function () {
       for await (const chunk of chunks) bytes += chunk.length;
       return bytes;
     };
-    /** The quickest of some, which what else the machine does changes least. */
     const quickest = async () => {
       const times: number[] = [];
       for (let index = 0; index < TRIES; index++) {
@@ -60,6 +60,7 @@ describe("pages of several accounts", function () {
     });
     const behindMs = await quickest();
     leaving.abort();
+    expect(behindMs).to.be.at.most(SLOWER_MAX * aloneMs);
     expect(behindMs).to.be.at.most(SLOWER_MAX * aloneMs);
     await until("the lane is empty", async () => (await world.count(STREAMS.tasks)) === 0);
   });
