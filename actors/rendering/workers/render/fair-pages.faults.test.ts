@@ -61,7 +61,6 @@ describe("pages of several accounts", function () {
     const behindMs = await quickest();
     leaving.abort();
     expect(behindMs).to.be.at.most(SLOWER_MAX * aloneMs);
-    expect(behindMs).to.be.at.most(SLOWER_MAX * aloneMs);
     await until("the lane is empty", async () => (await world.count(STREAMS.tasks)) === 0);
   });
 });
