@@ -97,9 +97,10 @@ const FAULTS = {
   async bus(scene: AppScene, _storm: AppStorm, random: SeededRandom) {
     // One that starts ends where there is no bus, and whoever runs it starts it again.
     await scene.settled();
-    await scene.nats.kill();
+    const [server] = scene.servers;
+    await server?.kill();
     await clock.wait(random.integer(0, BUS_AWAY_MS_MAX));
-    await scene.nats.start();
+    await server?.start();
   },
 };
 

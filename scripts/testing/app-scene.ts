@@ -10,7 +10,12 @@ import { WebSocket } from "ws";
 import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { freePort } from "../free-port.ts";
 import { AppPlatform, Watcher } from "./app-platform.ts";
-import { startNats, type TestNatsServer } from "./nats-server.ts";
+import {
+  startCluster,
+  startNats,
+  type TestNatsCluster,
+  type TestNatsServer,
+} from "./nats-server.ts";
 import { childrenOf, processMark } from "./process-children.ts";
 import { RoleProcess } from "./role-process.ts";
 
@@ -28,12 +33,13 @@ export interface Gateway {
 
 interface SceneParts {
   folder: string;
-  nats: TestNatsServer;
+  bus: TestNatsServer | TestNatsCluster;
   settings: NodeJS.ProcessEnv;
 }
 
 export class AppScene implements AsyncDisposable {
-  readonly nats: TestNatsServer;
+  /** The servers of the bus. */
+  readonly servers: readonly TestNatsServer[];
   readonly gateways: Gateway[] = [];
   readonly hosts: RoleProcess[] = [];
   /** What has run of the app's code, now or earlier. */
@@ -43,14 +49,17 @@ export class AppScene implements AsyncDisposable {
   readonly #starting: Promise<unknown>[] = [];
   #started = 0;
 
-  static async start(): Promise<AppScene> {
+  /** `servers`: 1, or as many as a cluster has. */
+  static async start({ servers = 1 } = {}): Promise<AppScene> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-scene-"));
     // Code of apps runs as somebody else.
     await chmod(folder, 0o755);
-    const nats = await startNats();
+    const bus = servers === 1 ? await startNats() : await startCluster(servers);
+    const urls = "urls" in bus ? bus.urls : [bus.url];
     const ports = await Promise.all(Array.from({ length: GATEWAYS }, () => freePort()));
     const settings = {
-      TRUNKLINE_NATS_URL: nats.url,
+      TRUNKLINE_NATS_URL: urls.join(","),
+      TRUNKLINE_REPLICAS: String(servers),
       TRUNKLINE_PUBLIC_URL: `http://127.0.0.1:${ports[0]}`,
       TRUNKLINE_APPS_DOMAIN: `apps.localhost:${ports[0]}`,
       TRUNKLINE_SECRETS_KEY: newSecretKey(),
@@ -58,7 +67,7 @@ export class AppScene implements AsyncDisposable {
       // Receivers of a test.
       TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
     };
-    const scene = new AppScene({ folder, nats, settings });
+    const scene = new AppScene({ folder, bus, settings });
     try {
       for (const [index, port] of ports.entries()) scene.#addGateway(`gateway-${index}`, port);
       await Promise.all([
@@ -75,7 +84,7 @@ export class AppScene implements AsyncDisposable {
 
   constructor(parts: SceneParts) {
     this.#parts = parts;
-    this.nats = parts.nats;
+    this.servers = "servers" in parts.bus ? parts.bus.servers : [parts.bus];
   }
 
   /** As the account's owner asks: by the first gateway that is there. */
@@ -109,6 +118,15 @@ export class AppScene implements AsyncDisposable {
     this.#notePids();
     this.hosts.splice(this.hosts.indexOf(host), 1);
     await host[Symbol.asyncDispose]();
+  }
+
+  /** Lets another host join, and then this one leave in order. */
+  async rollHost(host: RoleProcess): Promise<void> {
+    await this.addHost();
+    this.#notePids();
+    this.hosts.splice(this.hosts.indexOf(host), 1);
+    host.signal("SIGTERM");
+    await host.exit();
   }
 
   async killGateway(gateway: Gateway): Promise<void> {
@@ -177,7 +195,7 @@ export class AppScene implements AsyncDisposable {
     this.#notePids();
     const all = [...this.gateways.map(({ instance }) => instance), ...this.hosts];
     await Promise.all(all.map((one) => one[Symbol.asyncDispose]()));
-    await this.nats.stop();
+    await this.#parts.bus.stop();
     await rm(this.#parts.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 

@@ -39,26 +39,35 @@ interface AppEntryParts {
   streams: HostStreams;
 }
 
+interface EntryParts extends AppEntryParts {
+  /**
+   * Requests under way in this host, by key and id. A host that loses its lease for a moment gets the copies of these
+   * requests as their next owner. The copies share the answer, so the code does not do the same work again.
+   */
+  running: Map<string, Promise<unknown>>;
+}
+
 type EntryMessages = (typeof appEntry)["messages"];
 
 /** The kind of an app's entry. It stores nothing; only the processes are in memory. */
 export function appEntryKind(parts: AppEntryParts): HostedDefinition<EntryMessages> {
+  const running: EntryParts["running"] = new Map();
   return defineHosted({
     contract: appEntry,
     idleMs: AGENT_IDLE_MS,
-    open: async (key) => new AppEntry(parts, key),
+    open: async (key) => new AppEntry({ ...parts, running }, key),
   });
 }
 
 class AppEntry implements HostedInstance<EntryMessages> {
   readonly isBusy = false;
-  readonly #parts: AppEntryParts;
+  readonly #parts: EntryParts;
   readonly #key: string;
-  /** Methods of the requests that are under way, by id. */
-  readonly #underWay = new Map<string, string>();
+  /** The requests that are under way, by id. */
+  readonly #underWay = new Map<string, AppRequest & Pick<EntryRequest, "permit">>();
   #emptied = Promise.withResolvers<void>();
 
-  constructor(parts: AppEntryParts, key: string) {
+  constructor(parts: EntryParts, key: string) {
     this.#parts = parts;
     this.#key = key;
   }
@@ -76,10 +85,12 @@ class AppEntry implements HostedInstance<EntryMessages> {
     }
   }
 
-  /** An entry stores nothing, so a repeated request would repeat its effects. */
+  /**
+   * An entry stores nothing, so a repeated request would repeat its effects, unless its gateway permits a single run.
+   */
   mayRepeat(id: string): boolean {
-    const method = this.#underWay.get(id);
-    return method === undefined || isSafeMethod(method);
+    const request = this.#underWay.get(id);
+    return !request || request.permit !== undefined || isSafeMethod(request.method);
   }
 
   async close(signal: AbortSignal): Promise<void> {
@@ -99,10 +110,15 @@ class AppEntry implements HostedInstance<EntryMessages> {
       const text = `Cannot take more: the app has ${AGENT_TURNS_MAX} requests under way`;
       throw new ActorError("busy", text, { retryAfterS: 1 });
     }
-    this.#underWay.set(id, input.method);
+    const { running } = this.#parts;
+    const name = `${this.#key} ${id}`;
+    this.#underWay.set(id, input);
     try {
-      return await work(input);
+      const run = running.get(name) ?? work(input);
+      running.set(name, run);
+      return (await run) as T;
     } finally {
+      running.delete(name);
       this.#underWay.delete(id);
       if (this.#underWay.size === 0) {
         this.#emptied.resolve();

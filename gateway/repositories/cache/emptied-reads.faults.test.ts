@@ -81,7 +81,8 @@ describe("reads of a git cache that is emptied under them", function () {
         expect(found.size).to.equal(0);
       },
       async "commit by git"(round) {
-        const changes = [{ path: CHECKED, content: Buffer.from(`${round}`) }];
+        const content = Buffer.from(`${round} ${performance.now()}`);
+        const changes = [{ path: CHECKED, content }];
         const asked = { branch: "other", base: "main", message: "x", changes };
         if (round > 0) Object.assign(asked, { base: undefined });
         await commitFiles(repositories, address(), asked, signal);

@@ -3,7 +3,7 @@
  * there.
  */
 import { randomBytes } from "node:crypto";
-import { access, mkdir, readFile, writeFile } from "node:fs/promises";
+import { access, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { entriesOf, isCode, OBJECTS_FROM_VIEW } from "./cache-files.ts";
 import type { Manifest } from "./manifest-reader.ts";
@@ -26,15 +26,19 @@ export async function writeView(
   ]);
 }
 
-/** The `madeId` of a view, or undefined where one of its files is gone. */
+/**
+ * The `madeId` of a view, or undefined where one of its files is gone. It names the folder of packs too: somebody may
+ * empty that one, and another process may fill it again, while the view stays.
+ */
 export async function wholeView(cwd: string): Promise<string | undefined> {
   try {
-    const [madeId] = await Promise.all([
+    const [madeId, packs] = await Promise.all([
       readFile(join(cwd, MADE_ID), "latin1"),
+      stat(join(cwd, OBJECTS_FROM_VIEW, "pack"), { bigint: true }),
       access(join(cwd, "HEAD")),
       access(join(cwd, "packed-refs")),
     ]);
-    return madeId;
+    return `${madeId} ${packs.ino} ${packs.birthtimeNs}`;
   } catch (error) {
     if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;
     throw error;

@@ -127,6 +127,8 @@ export function startGit(parameters: readonly string[], options: GitOptions): Ru
   signal.addEventListener("abort", end, { once: true });
   // The exit explains the failure. A broken pipe only shows that the process has exited.
   stdin.on("error", () => {});
+  // A reader that stops early destroys the stream with an error, which would end this process.
+  stdout.on("error", () => {});
   const over = exit.finally(() => {
     clearTimeout(late);
     signal.removeEventListener("abort", end);
