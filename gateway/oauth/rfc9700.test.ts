@@ -6,7 +6,7 @@
  * | section | requirement on an authorization server | test |
  * | --- | --- | --- |
  * | 2.1, 4.1.3 | redirect URIs match exactly, the port of a loopback address aside | "nobody is redirected to a URI that differs…"; refusals, "an unknown client and an unregistered…"; clients, "refuses each fault…" (no http, fragment, wildcard, userinfo); changed-client.test.ts, "in its redirect URIs" |
- * | 2.1, 4.11.2 | no open redirector | the same; "nobody is led to a client before they signed in"; "a sign-out redirects only to registered addresses"; refusals, "signing out redirects only…" |
+ * | 2.1, 4.11.2 | no open redirector | the same; "a sign-out redirects only to registered addresses"; refusals, "signing out redirects only…" |
  * | 2.1, 4.4 | `iss` against mix-up | "every response names its issuer…"; refusals, "other refusals show a page…" |
  * | 2.1, 4.7 | cross-site request forgery | "no form is accepted from another site"; refusals, "a request continues only in the browser…"; flows (state) |
  * | 2.1, 4.12 | no 307, which would post a form again | "every redirect after a form is a 303" |
