@@ -1,4 +1,4 @@
-/** For scripts/setup: prints where each tool named on the command line lies, or fails saying what is missing. */
+/** For scripts/setup: prints the path of each tool named on the command line, or fails and names the missing one. */
 import { findChromium, findGit, findNatsServer } from "./tools.ts";
 
 const FINDERS = { git: findGit, "nats-server": findNatsServer, chromium: findChromium };

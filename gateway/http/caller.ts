@@ -1,4 +1,4 @@
-/** The caller of a request: an API token or an OAuth access token, and what it opens. */
+/** The caller of a request: an API token or an OAuth access token, and its permissions. */
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { Scope } from "../../schemas/oauth/scopes.ts";
 

@@ -17,7 +17,7 @@ const Secret = z.object({ secretHash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
 
 export const SessionEntry = z.object({
-  /** Absent: nobody is signed in. The first release kept sign-outs of nobody for some minutes. */
+  /** Absent if nobody is signed in. The first release stored sign-outs without a user for some minutes. */
   user: z.object({ userId: Id, email: Email, authenticatedAt: EpochMs }).optional(),
   expiresAt: EpochMs,
   logout: PendingLogout.optional(),
@@ -31,7 +31,7 @@ export const session = defineContract({
     open: { input: Secret.extend({ userId: Id, email: Email }), reply: Nothing },
     /** Refuses as `unauthenticated`, whatever the reason. */
     get: { input: Secret, reply: SessionEntry },
-    /** Keeps a sign-out that is to be confirmed; where nobody is signed in, nothing. */
+    /** Stores a sign-out that waits for confirmation. Stores nothing if nobody is signed in. */
     awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
     /** Ends the session permanently. Repeating it changes nothing. */
     end: { input: Nothing, reply: Nothing },

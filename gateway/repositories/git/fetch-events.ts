@@ -1,7 +1,4 @@
-/**
- * Tells those who follow an account of clones and fetches: of each one a repository and second, however many there
- * were.
- */
+/** Publishes clone and fetch events of an account, at most one of each type per repository and FETCH_TOLD_MS. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";

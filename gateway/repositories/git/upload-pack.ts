@@ -99,7 +99,7 @@ function keyOf(
 
 const NO_INPUT = Buffer.alloc(0);
 
-/** True where it had a pack, and all of it was sent. */
+/** Resolves to whether the response contained a pack and was sent completely. */
 async function sendKnown(
   { pace }: Pick<GitParts, "pace">,
   { bytes, hasPack, content }: FoundAnswer,
@@ -119,7 +119,7 @@ async function sendKnown(
   return hasPack && sent === bytes;
 }
 
-/** True where it had a pack, and all of it was sent. */
+/** Resolves to whether the response contained a pack and was sent completely. */
 async function serveByGit(
   { slots, cache, cloneIndexes, pace }: GitParts,
   repo: OpenedRepo,
@@ -144,7 +144,7 @@ async function serveByGit(
     // Leaving in the middle is no fault. Without this option the iterator would end the stream with an error.
     const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
     for await (const chunk of chunks) {
-      // Git writes the number of a band and what is on it one after the other.
+      // Git writes a band's number and its content separately, so they may arrive in two chunks.
       if (!hasPack) hasPack = Buffer.concat([end, chunk]).includes(PACK_BEGINS);
       end = Buffer.concat([end, chunk.subarray(-PACK_BEGINS.length)]).subarray(-PACK_BEGINS.length);
       recording?.add(chunk);
@@ -163,7 +163,7 @@ async function serveByGit(
     else await paced.end(signal);
     const isWhole = FLUSH.equals(end.subarray(-FLUSH.length));
     if (code === 0 && isWhole) await recording?.keep({ hasPack });
-    // A client that has all of it may leave before git has ended.
+    // A client with the complete pack may disconnect before git has ended.
     return hasPack && isWhole;
   } finally {
     leave();

@@ -1,4 +1,4 @@
-/** All files of a commit as one: made once by git, and kept on disk for who asks next. */
+/** Builds an archive of a commit's files by git, and caches it on disk for later requests. */
 import { mkdir, open, readdir, rename, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -212,7 +212,7 @@ async function toFile(
   signal: AbortSignal,
 ): Promise<void> {
   await using file = await open(path, "wx");
-  // Not before: what a process has said when it ends, and nobody listens to yet, is lost.
+  // Start git only here: unread output is lost when its process ends.
   const git = startGit(parameters, { cwd, environment, signal });
   git.stdin.end();
   for await (const chunk of git.stdout) await file.writeFile(chunk);

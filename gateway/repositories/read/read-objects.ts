@@ -111,7 +111,7 @@ export class ObjectReaders {
     };
   }
 
-  /** Lets those go that nobody has used for a while. */
+  /** Closes idle processes. */
   sweep(): void {
     const now = this.#now();
     for (const [id, opened] of this.#opened) {
@@ -226,7 +226,7 @@ export class ObjectReaders {
   }
 }
 
-/** Objects of a manifest are there where its packs are, or those that hold the same. */
+/** A process can read a manifest's objects if it has those packs, or packs compacted from them. */
 function serves({ process, generation, packs }: Opened, manifest: Manifest): boolean {
   if (process.ended || generation !== manifest.generation) return false;
   for (const sha256 of manifest.packs.keys()) if (!packs.has(sha256)) return false;

@@ -28,7 +28,7 @@ interface AskedPush {
 
 export interface DescribedRef {
   number: number;
-  /** Null where it cannot be said any more. */
+  /** Null if the commits can no longer be read. */
   pushed: PushedCommits | null;
 }
 
@@ -50,7 +50,7 @@ export async function describePush(
       const known = old === ZERO_ID ? [...before] : [old];
       const pushed = await newIn(view, after, known, signal).catch((error: unknown) => {
         signal.throwIfAborted();
-        // A ref may lead to what is no commit, or to what was pruned since.
+        // A ref may point to another type of object, or to an object pruned since.
         if (error instanceof ActorError) return null;
         throw error;
       });
