@@ -15,7 +15,7 @@ import {
   type TestRepo,
 } from "../testing/git-world.ts";
 import { rawPush } from "../testing/raw-push.ts";
-import { FETCH_TOLD_MS } from "./fetch-events.ts";
+import { FETCH_EVENT_MS } from "./fetch-events.ts";
 
 describe("git over HTTP", function () {
   this.timeout(120_000);
@@ -256,7 +256,7 @@ describe("git over HTTP", function () {
     for (const commit of ["HEAD", "HEAD~1", "HEAD~2"]) {
       await part.git("-C", "one", "show", `${commit}:file.txt`);
     }
-    now += FETCH_TOLD_MS - 1;
+    now += FETCH_EVENT_MS - 1;
     await clone("two");
     now += 1;
     await clone("three");

@@ -80,7 +80,7 @@ async function serve(
       : await serveByGit(parts, repo, exchange, { ...asked, recording });
     // Errors of the index do not concern the client.
     if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
-    if (hasPack) parts.fetchEvents.tell(repo, asked.input, exchange.logger);
+    if (hasPack) parts.fetchEvents.report(repo, asked.input, exchange.logger);
   } finally {
     recording?.drop();
   }
