@@ -21,7 +21,7 @@ describe("backup and restore", function () {
     if (folder !== undefined) await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  it("by the commands of docs/operate/backup.md, tokens of before open the accounts of before", async () => {
+  it("restores accounts and tokens by the commands of docs/operate/backup.md", async () => {
     const page = await readFile(join(REPOSITORY, "docs/operate/backup.md"), "utf8");
     const [backup = "", restore = ""] = page.match(/^nats account .*$/gm) ?? [];
     await using first = await startNats();

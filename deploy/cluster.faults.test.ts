@@ -71,7 +71,7 @@ describe("cluster", function () {
     expect(listed.result).to.have.nested.property("0.id", credentials.account_id);
   });
 
-  it("a PDF comes out, and tokens hold", async () => {
+  it("prints a PDF, and accepts tokens at every gateway", async () => {
     const startedAt = performance.now();
     expect((await pdf()).toString("latin1", 0, 500)).to.match(/^%PDF-/);
     print("first PDF after", performance.now() - startedAt);
@@ -80,7 +80,7 @@ describe("cluster", function () {
     load.takeGapMs();
   });
 
-  it("the state's leader killed: no acknowledged change is lost, and answers go on", async () => {
+  it("loses no acknowledged change and keeps responding when the leader of the state is killed", async () => {
     const { cluster } = await bus.jetstream.streams.info(STATE_STREAM);
     const leader = nats.servers[Number(cluster?.leader?.at(-1))];
     if (!leader) throw new Error(`No server leads ${STATE_STREAM}`);
@@ -97,7 +97,7 @@ describe("cluster", function () {
     });
   });
 
-  it("a process with actors killed: the other takes its shards", async () => {
+  it("another process takes the shards of a killed process with actors", async () => {
     await load.more(20);
     load.takeGapMs();
     // What the machine itself takes just now, with everything in its place.
@@ -131,12 +131,12 @@ describe("cluster", function () {
     console.log(`      tasks of each browser process: ${tasks.join(" and ")}`);
   });
 
-  it("every acknowledged change is there after all that", async () => {
+  it("still has every acknowledged change afterwards", async () => {
     expect(await load.findLost()).to.deep.equal([]);
     console.log(`      ${load.acknowledged} changes acknowledged, ${load.failures.length} refused`);
   });
 
-  it("SIGTERM ends every process well, and leaves none", async () => {
+  it("SIGTERM ends every process with success", async () => {
     const startedAt = performance.now();
     const left = all().filter((instance) => instance !== actors[0]);
     for (const instance of left) instance.signal("SIGTERM");

@@ -43,7 +43,7 @@ describe("a full disk", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  it("refuses writes and names the disk; reads, deletes and the way back work without a restart", async () => {
+  it("refuses writes and names the disk; reads and deletes work, and writes recover without a restart", async () => {
     await makeRepo("first");
     const remote = await makeRepo("second");
     await push("first", 3 * MB);
@@ -88,7 +88,7 @@ describe("a full disk", function () {
     console.log(`      well again after ${Math.round(performance.now() - startedAt)} ms`);
   });
 
-  it("SIGTERM ends it in its time", async () => {
+  it("SIGTERM ends the platform within the shutdown time", async () => {
     await fill();
     await until("it names the disk", async () => (await ask("/healthz", {}, "")).status === 503);
     const startedAt = performance.now();
@@ -99,7 +99,7 @@ describe("a full disk", function () {
     expect(took).to.be.below((SHUTDOWN_SECONDS + 5) * 1_000);
   });
 
-  it("starts on the full disk, and serves what is there", async () => {
+  it("starts on the full disk, and serves the stored data", async () => {
     instance = await create();
     await until(
       "it answers",
@@ -117,7 +117,7 @@ describe("a full disk", function () {
     await instance.exit();
   });
 
-  it("a volume that is too small ends the start in one line that names the minimum", async () => {
+  it("a too small volume ends the start with one line that names the minimum", async () => {
     unmount();
     for (const size of ["24m", "600m"]) {
       expect(mount(size)).to.equal(true);

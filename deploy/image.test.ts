@@ -24,7 +24,7 @@ describe("image", function () {
   });
   afterEach(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
 
-  it("what Containerfile copies and npm ci --omit=dev are enough to start, answer and stop", async () => {
+  it("the files of Containerfile and npm ci --omit=dev are enough to start, serve and stop", async () => {
     for (const path of imageCopies()) {
       await cp(join(REPOSITORY, path), join(folder, path), { recursive: true, filter: isCopied });
     }

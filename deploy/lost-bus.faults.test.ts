@@ -14,7 +14,7 @@ const WARN = 40;
 describe("a lost bus", function () {
   this.timeout(180_000);
 
-  it("is one line of the log, however much fails meanwhile", async () => {
+  it("causes one log line, however much fails meanwhile", async () => {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-lost-bus-"));
     await using nats = await startNats();
     await using instance = await RoleProcess.start("data", folder, {

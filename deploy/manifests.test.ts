@@ -34,7 +34,7 @@ describe("manifests", () => {
       }
     });
 
-    it(`${platform} gives roles settings that scripts/settings.ts knows and takes`, () => {
+    it(`${platform} gives roles valid settings of scripts/settings.ts`, () => {
       const known = read("scripts/settings.ts");
       for (const { environment } of roles) {
         const config = configFromEnvironment(environment);
@@ -45,7 +45,7 @@ describe("manifests", () => {
       }
     });
 
-    it(`${platform} gives servers what their configuration asks for, which nats-server accepts`, async () => {
+    it(`${platform} gives servers the values of their configuration, which nats-server accepts`, async () => {
       const store = await mkdtemp(join(tmpdir(), "trunkline-manifests-"));
       for (const { command, environment } of buses) {
         expect(ownVariables(environment)).to.include.members(busVariables());
@@ -85,7 +85,7 @@ describe("manifests", () => {
       }
     });
 
-    it(`${platform} asks for health where it is answered`, () => {
+    it(`${platform} checks health at the port and path that serve it`, () => {
       // What answers is tested with the processes themselves: health-server.test.ts, cluster.test.ts.
       for (const { probes } of roles) {
         expect(probes.map(({ path }) => path)).to.include("/healthz");
@@ -115,7 +115,7 @@ describe("manifests", () => {
     });
   }
 
-  it("whoever fetches reaches the world, and has memory for what it holds", () => {
+  it("roles that fetch have network access and enough memory", () => {
     const compose = Services.parse(parse(read("deploy/compose.yaml"), { merge: true })).services;
     const policies = parseAllDocuments(read("deploy/kubernetes/network-policies.yaml")).map(
       (document) => Policy.parse(document.toJS()),
@@ -132,7 +132,7 @@ describe("manifests", () => {
     }
   });
 
-  it("metrics are on a port that no Service of Kubernetes leads to", () => {
+  it("metrics have a port that no Service of Kubernetes exposes", () => {
     const objects = kubernetesFiles()
       .flatMap((file) => parseAllDocuments(read(`deploy/${file}`)))
       .map((document) => document.toJS());
@@ -149,7 +149,7 @@ describe("manifests", () => {
     }
   });
 
-  it("seccomp-browser.json leaves Chromium's sandbox what it is made of", () => {
+  it("seccomp-browser.json allows the system calls of Chromium's sandbox", () => {
     const { defaultAction, syscalls } = SeccompProfile.parse(
       JSON.parse(read("deploy/seccomp-browser.json")),
     );
@@ -163,14 +163,14 @@ describe("manifests", () => {
     expect(compose).to.include("seccomp=./seccomp-browser.json");
   });
 
-  it("nothing turns Chromium's sandbox off", () => {
+  it("no file turns Chromium's sandbox off", () => {
     const files = ["Containerfile", "compose.yaml", ...kubernetesFiles()];
     for (const file of files) {
       expect(read(`deploy/${file}`), file).to.not.match(/no-sandbox|privileged: true|unconfined/i);
     }
   });
 
-  it("Containerfile has the nats-server and the fonts that scripts/setup has", () => {
+  it("Containerfile has the same nats-server and fonts as scripts/setup", () => {
     const setup = read("scripts/setup");
     const containerfile = read("deploy/Containerfile");
     const version = /^NATS_SERVER=(\S+)/m.exec(setup)?.[1];

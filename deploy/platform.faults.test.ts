@@ -35,7 +35,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("an owner stands still for longer than its lease and wakes", async () => {
+  it("an owner pauses for longer than its lease and resumes", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 2 });
     await clock.wait(scene.random.integer(300, 1_000));
     const host = scene.random.pick(scene.hosts);
@@ -47,7 +47,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("a host stands still while it takes its first shards, and wakes", async () => {
+  it("a host pauses while it takes its first shards, and resumes", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 1 });
     for (let round = 0; round < 2; round++) {
       const host = scene.addHost();
@@ -60,7 +60,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("an owner stands still for less than its lease and wakes", async () => {
+  it("an owner pauses for less than its lease and resumes", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 2 });
     for (let round = 0; round < 4; round++) {
       await clock.wait(scene.random.integer(100, 600));
@@ -72,7 +72,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("nats-server is killed and started again", async () => {
+  it("nats-server is killed and restarted", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 2 });
     // Once within every lease, once past all of them.
     for (const downMs of [scene.random.integer(0, 500), LEASE_TTL_MS + 500]) {
@@ -88,7 +88,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("connections are cut, and stalled until others have taken over", async () => {
+  it("connections are cut, and stalled until other hosts have taken over", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 1 });
     const hostProxy = await scene.addProxiedHost();
     for (const proxy of [hostProxy, scene.clientProxy]) {
@@ -106,7 +106,7 @@ describe("actors under faults", function () {
     await expectNothingWrong(scene);
   });
 
-  it("hosts race for shards as they come and go", async () => {
+  it("hosts race for shards as they join and leave", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 1, buckets: 2 });
     for (let round = 0; round < 5; round++) {
       const joined = Array.from({ length: scene.random.integer(1, 2) }, () => scene.addHost());

@@ -55,7 +55,7 @@ describe("copies of streams", function () {
     ).to.deep.equal([]);
   });
 
-  it("one that is damaged is counted, and is current again once it is thrown away", async () => {
+  it("a damaged copy is counted in metrics, and is current again once it is deleted", async () => {
     await storePages("crawl.damaged", 20 * MB);
     const server = await follower();
     await server.kill();

@@ -20,7 +20,7 @@ const declared = { buckets: 1, tasks: TASKS };
 describe("streams", function () {
   this.timeout(240_000);
 
-  it("declareStreams() makes every stream and lane, and may run again, also at once", async () => {
+  it("declareStreams() makes every stream and lane, and may run repeatedly and concurrently", async () => {
     await using server = await startNats();
     const bus = await Bus.connect({ url: server.url, name: "test" });
     const declare = () => declareStreams(bus.jetstream, { ...declared, replicas: 1 });
@@ -39,7 +39,7 @@ describe("streams", function () {
     await bus.close();
   });
 
-  it("what an idle instance writes takes a few megabytes of the disk at most, however long it idles", async () => {
+  it("an idle instance uses at most a few megabytes of disk, however long it idles", async () => {
     await using server = await startNats();
     const bus = await Bus.connect({ url: server.url, name: "test" });
     await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
@@ -57,7 +57,7 @@ describe("streams", function () {
     await bus.close();
   });
 
-  it("declareStreams() ends the compression of what a cluster may replicate", async () => {
+  it("declareStreams() turns off compression of streams that a cluster may replicate", async () => {
     await using server = await startNats();
     const bus = await Bus.connect({ url: server.url, name: "test" });
     const compression = StoreCompression.S2;
@@ -77,7 +77,7 @@ describe("streams", function () {
     await bus.close();
   });
 
-  it("declareStreams() says at once that one server has no room for replicas", async () => {
+  it("declareStreams() reports at once that one server cannot hold replicas", async () => {
     await using server = await startNats();
     const bus = await Bus.connect({ url: server.url, name: "test" });
     const failure = await declareStreams(bus.jetstream, { ...declared, replicas: 3 }).catch(
@@ -87,7 +87,7 @@ describe("streams", function () {
     await bus.close();
   });
 
-  it("declareStreams() gives blobs what a small disk has, and may run again there", async () => {
+  it("declareStreams() fits blobs to a small disk, and may run again there", async () => {
     const config =
       "jetstream { store_dir: $TRUNKLINE_NATS_STORE, sync_interval: always, max_mem: 256MB, max_file: 12GB }";
     await using small = await startNats({ config });
@@ -125,7 +125,7 @@ describe("streams", function () {
     await bus.close();
   });
 
-  it("declareStreams() makes three copies of one only while no host of actors runs", async () => {
+  it("declareStreams() replicates a single copy only while no host of actors runs", async () => {
     await using cluster = await startCluster(3);
     const [first] = cluster.servers;
     if (!first) throw new Error("A cluster of three has three servers");

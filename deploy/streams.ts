@@ -36,8 +36,7 @@ const MAIL_MESSAGES_MAX = 5_000_000;
 const DEAD_LETTERS_MAX = 100_000;
 
 /**
- * What no bounded stream may take of the bus's room: actors' states, mail, tasks and leases have no bound of their
- * own.
+ * Bytes of the bus's store that bounded streams leave free for states, mail, tasks and leases, which have no limit.
  */
 const KEPT_STORE_BYTES = 1024 ** 3;
 
@@ -52,8 +51,8 @@ export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
 const APP_LOG_LINES_MAX = 10_000;
 const APP_LOG_MS = 3 * 24 * 3_600_000;
 /**
- * What bundles and large bodies of all apps may take, and the databases of agents; the bus takes less where it has
- * less.
+ * Bytes for bundles and large bodies of all apps and for the databases of agents. On a smaller disk the bus allows
+ * fewer.
  */
 const APPS_STORE_BYTES_MAX = 1024 ** 3;
 const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
@@ -103,9 +102,8 @@ const isUnavailable = (error: unknown) =>
 
 async function declareAll(jetstream: JetStreamManager, options: StreamsOptions): Promise<void> {
   const streams = allStreams(options);
-  // Each stream first gets the least it works with, so that a small disk leaves none without. Then each gets what
-  // there is,
-  // those that want least first, so that chance does not decide.
+  // Each stream first gets its minimum, so that a small disk leaves none without. Then the rest is distributed,
+  // smallest wish first, so that the order is deterministic.
   const sized = streams.filter(isSized);
   for (const stream of streams) {
     const least = isSized(stream)

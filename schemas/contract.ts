@@ -73,7 +73,7 @@ export interface Envelope {
 const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired", "journal"]);
 const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
-/** Declares what an actor kind accepts and answers. Throws when the kind is not kebab-case or is reserved. */
+/** Declares the messages and replies of an actor kind. Throws if the kind is not kebab-case or is reserved. */
 export function defineContract<const M extends Messages, L extends LiveSchema = undefined>(
   contract: Contract<M, L>,
 ): Contract<M, L> {
@@ -81,7 +81,7 @@ export function defineContract<const M extends Messages, L extends LiveSchema = 
   return contract;
 }
 
-/** Declares what a worker kind does. Throws when a message names a lane the contract does not have. */
+/** Declares the tasks of a worker kind. Throws if a message names a lane that the contract lacks. */
 export function defineTasks<const L extends string, const M extends TaskMessages<L>>(contract: {
   kind: string;
   lanes: readonly L[];

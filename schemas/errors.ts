@@ -1,8 +1,8 @@
 /** Every refusal a client, an actor or a worker can meet: its name, its public code, its HTTP status. */
 
 /**
- * A refusal's name → HTTP status, stable public integer, and what it means (shown in the OpenAPI document).
- * 5000–5011 and 6000–6003 say what happened in the browser, as in the public API.
+ * A refusal's name → HTTP status, stable public integer, and meaning (shown in the OpenAPI document). 5000–5011 and
+ * 6000–6003 report events in the browser, as in the public API.
  */
 export const ERRORS = {
   invalid_request: {
@@ -173,7 +173,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a caller may be told besides code and message. Plain JSON; `retryAfterS` becomes Retry-After. */
+/** Details that a caller may see besides code and message. Plain JSON; `retryAfterS` becomes Retry-After. */
 export interface ErrorDetails {
   retryAfterS?: number;
   /** Faults of an invalid request: a JSON pointer each, and what would be valid. */
@@ -182,7 +182,7 @@ export interface ErrorDetails {
   browserMs?: number;
   /** The bound of time or memory at which the process of an app was ended, in the platform's words. */
   bound?: string | undefined;
-  /** What code of an app threw, for other code of the same app and its log. It is in no answer to a client. */
+  /** The error that an app's code threw, for other code of the same app and its log. Clients never receive it. */
   thrown?: { name: string; stack?: string | undefined };
 }
 
@@ -199,7 +199,7 @@ export class ActorError extends Error {
   }
 }
 
-/** It may be otherwise at another try. */
+/** Whether a retry may succeed. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof ActorError && (error.code === "busy" || error.code === "unavailable");
 
@@ -211,6 +211,6 @@ const UNKNOWN = new Set<ErrorCode>([
   "internal_error",
 ]);
 
-/** What was asked for was surely not done. */
+/** Whether the call certainly had no effect. */
 export const isRefusal = (error: unknown): error is ActorError =>
   error instanceof ActorError && !UNKNOWN.has(error.code);

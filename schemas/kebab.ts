@@ -1,4 +1,4 @@
-/** How names of code stand in addresses. Without any import: processes of apps load it too. */
+/** Converts names of code to names in addresses. It imports nothing, because processes of apps load it too. */
 
 /**
  * A class or binding as it stands in addresses: `RepoAgent` is `repo-agent`, `GitHubAgent` is `git-hub-agent`,

@@ -30,7 +30,7 @@ export const BATCH_BYTES_MAX = 4_000_000;
 
 // --- Calls ---
 
-/** What a call may take when its caller names no deadline: a cluster whose leader dies elects another in 4 to 9 s. */
+/** Default deadline of a call. A cluster whose leader dies elects another in 4 to 9 s. */
 export const CALL_DEADLINE_MS = 15_000;
 export const CALL_DEADLINE_MS_MAX = 120_000;
 /** Messages waiting for one key. */
@@ -39,7 +39,7 @@ export const MAILBOX_MAX = 2_048;
 export const HOST_CALLS_MAX = 32_768;
 /** Clients whose calls without effect an actor remembers: more processes than any cluster has. */
 export const EFFECTLESS_CLIENTS_MAX = 10_000;
-/** How far the clocks of two machines may differ before calls are taken for expired. */
+/** How far the clocks of two machines may differ before calls count as expired. */
 export const CLOCK_SKEW_MS_MAX = 30_000;
 /** A client's replies are forgotten this long after its last call: no call lives longer, clocks differ less. */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
@@ -102,14 +102,17 @@ export const RENDER_BODY_BYTES_MAX = 50 * 1024 * 1024;
 export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Nesting of a body; no schema has more than a handful of levels. */
 export const JSON_DEPTH_MAX = 64;
-/** Faults named in one answer, and the characters of one: what a caller sent is not sent back whole. */
+/**
+ * Faults in one response; FAULT_CHARS_MAX limits the characters of one, so that a response does not repeat the whole
+ * request.
+ */
 export const FAULTS_MAX = 20;
 export const FAULT_CHARS_MAX = 256;
 /** Entries of one page of a listing. */
 export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
 
-// --- Rendering: what a request may ask for ---
+// --- Rendering: limits of a request ---
 
 /** A submitted document, as in the public API. */
 export const HTML_BYTES_MAX = 50 * 1024 * 1024;
@@ -147,7 +150,7 @@ export const WAIT_TIMEOUT_MS = 30_000;
 export const WAIT_TIMEOUT_MS_MAX = 120_000;
 export const PRINT_TIMEOUT_MS = 30_000;
 export const PRINT_TIMEOUT_MS_MAX = 300_000;
-/** What Chromium accepts as scale. */
+/** The range of scales that Chromium accepts. */
 export const PRINT_SCALE_MIN = 0.1;
 export const PRINT_SCALE_MAX = 2;
 /** A side of a PDF page: 14,400 units, beyond which readers do not follow (ISO 32000-1 annex C). */
@@ -174,7 +177,7 @@ export const PAGE_HEAP_MIB_MAX = 1_024;
 export const BROWSER_PING_TIMEOUT_MS = 5_000;
 /** A larger message of the browser is skipped: only a page's console, title or picture can be so large. */
 export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
-/** What one PDF may weigh, far above what people read and below what fills a disk. */
+/** Bytes of one PDF: far above a readable document, and below the size of a disk. */
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
 
 // --- Stopping ---
@@ -187,7 +190,7 @@ export const SHUTDOWN_SECONDS = 20;
 export const BUS_CONNECT_MS = 5_000;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
-/** How long one question to JetStream waits before it is asked again: an election may have swallowed it. */
+/** How long a JetStream request waits before it is repeated. An election may lose a request. */
 export const JETSTREAM_ANSWER_MS = 2_000;
 /** Leases and epochs that the client library reads ahead of the handlers. */
 export const PLACEMENT_PREFETCH = 500;

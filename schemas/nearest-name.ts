@@ -1,6 +1,6 @@
 /** Which of the names that exist somebody meant: for errors about names that do not. */
 
-/** The nearest by the characters that must be added, dropped or replaced, whatever the case; "" where there is none. */
+/** Returns the name with the fewest added, dropped or replaced characters, in any case, or "" if `known` is empty. */
 export function nearestName(name: string, known: readonly string[]): string {
   const lower = name.toLowerCase();
   const [first = ""] = known.toSorted(
@@ -9,14 +9,14 @@ export function nearestName(name: string, known: readonly string[]): string {
   return first;
 }
 
-/** The one that was surely meant: a slip of the pen away. "" where none is. */
+/** Returns the name that a typing error most likely meant, or "" if none is close enough. */
 export function meantName(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   const slips = Math.max(2, Math.floor(name.length / 3));
   return distance(name.toLowerCase(), nearest.toLowerCase()) <= slips ? nearest : "";
 }
 
-/** Levenshtein's. */
+/** The Levenshtein distance. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [index, character] of [...from].entries()) {

@@ -45,7 +45,7 @@ const ODD_KEYS = [
 
 describe("encodeKey()", function () {
   this.timeout(10_000);
-  it("decodeKey() gives back every key, odd ones and 3,000 random ones", () => {
+  it("decodeKey() restores every key, unusual ones and 3,000 random ones", () => {
     const random = new SeededRandom(SEED);
     for (const key of [...ODD_KEYS, ...Array.from({ length: 3_000 }, () => randomKey(random))]) {
       const encoded = encodeKey(key);
@@ -56,7 +56,7 @@ describe("encodeKey()", function () {
     }
   });
 
-  it("decodeKey() gives back every ASCII character, and takes it in no other spelling", () => {
+  it("decodeKey() restores every ASCII character, and refuses other spellings of it", () => {
     for (let code = 0; code < 128; code++) {
       const character = String.fromCharCode(code);
       for (const key of [`p${character}7`, character]) {
@@ -74,13 +74,13 @@ describe("encodeKey()", function () {
     for (const key of ["a", "a.b-c_d.E9", "0123"]) expect(encodeKey(key)).to.equal(key);
   });
 
-  it("encodeKey() keeps keys apart that are not well-formed Unicode, or refuses them", () => {
+  it("encodeKey() distinguishes or refuses keys that are not well-formed Unicode", () => {
     expect(() => encodeKey("\ud800")).to.throw("Cannot encode key");
     expect(() => encodeKey("a\udfffb")).to.throw("Cannot encode key");
     expect(encodeKey("\ud83d\ude00")).to.equal("=F0=9F=98=80");
   });
 
-  it("decodeKey() refuses what encodeKey() cannot have made", () => {
+  it("decodeKey() refuses text that encodeKey() cannot produce", () => {
     for (const text of ["=", "=4", "=zz", "=c3", "a=", "=FF", "=C3", "=41", "a..b", "é", ""])
       expect(() => decodeKey(text), text).to.throw("Cannot decode key");
   });
@@ -88,14 +88,14 @@ describe("encodeKey()", function () {
 
 describe("shardOf()", function () {
   this.timeout(10_000);
-  it("fnv1a32() has the published test vectors", () => {
+  it("fnv1a32() matches the published test vectors", () => {
     expect(fnv1a32("")).to.equal(0x811c9dc5);
     expect(fnv1a32("a")).to.equal(0xe40c292c);
     expect(fnv1a32("foobar")).to.equal(0xbf9cf968);
     expect(fnv1a32("chongo was here!\n")).to.equal(0xd49930d5);
   });
 
-  it("fnv1a32() is over the UTF-8 bytes, wherever the text is more than ASCII", () => {
+  it("fnv1a32() hashes the UTF-8 bytes of the text", () => {
     for (const text of ["é", "abcé", "grüße", "a\u{1f600}b", "\u07ff\u0800"]) {
       let hash = 0x811c9dc5;
       for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
@@ -103,7 +103,7 @@ describe("shardOf()", function () {
     }
   });
 
-  it("callSubject() is where nats-server's mapping takes the natural subject", async () => {
+  it("callSubject() equals the target of nats-server's mapping of the natural subject", async () => {
     await using nats = await startNats();
     const connection = await connect(readBusAddress(nats.url));
     const seen: string[] = [];
@@ -145,7 +145,7 @@ describe("stateSubjects()", function () {
   this.timeout(10_000);
   const subjects = stateSubjects("state-0");
 
-  it("row() of one key is never a row or a value of another", () => {
+  it("row() of one key never equals a row or a value of another", () => {
     const random = new SeededRandom(SEED);
     const keys = ["a", "a.b", "a.b.c", "a.=", "a.=.b", "=", ...ODD_KEYS];
     for (let i = 0; i < 100; i++) keys.push(randomKey(random));
@@ -167,7 +167,7 @@ describe("stateSubjects()", function () {
     }
   });
 
-  it("rowName() reads what row() wrote", () => {
+  it("rowName() reads the name that row() wrote", () => {
     for (const key of ODD_KEYS) {
       for (const row of ODD_KEYS) {
         expect(subjects.rowName(subjects.row(addressOf("counter", key), row))).to.equal(row);
@@ -175,7 +175,7 @@ describe("stateSubjects()", function () {
     }
   });
 
-  it("readFired() reads where the reminder of a subject comes; no other subject is a reminder's", () => {
+  it("readFired() returns the target of a reminder's subject, and nothing for other subjects", () => {
     for (const key of ODD_KEYS) {
       const address = addressOf("counter", key);
       const fired = subjects.firedFor(subjects.remind(7, address, "tick")) ?? "";

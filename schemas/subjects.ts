@@ -22,7 +22,7 @@ export const BLOB_STREAMS = {
 
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
-// It would remove a byte order mark at the start of a key.
+// `ignoreBOM` keeps a byte order mark at the start of a key.
 const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
 /** ASCII whose dots all separate tokens: names of rows, as a rule. */
@@ -127,7 +127,10 @@ export const openedSubject = (shard: number | "*") => `opened.${shard}`;
 
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
-/** How much of a shard's outbox has been published; in the same stream as mail, so that one batch holds both. */
+/**
+ * The position up to which a shard's outbox is published. It is in the same stream as mail, so that one batch holds
+ * both.
+ */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
 /** Below this subject a gateway permits runs of requests to apps. */
@@ -228,7 +231,7 @@ export function stateSubjects(bucket: string) {
       decodeKey((subject.split(".=.")[0] ?? "").slice(prefix.length + kind.length + 1)),
     /** The values of all keys of a kind that have one token. */
     rowsOfAll: (kind: string, row: string) => `${prefix}${kind}.*.=.${row}`,
-    /** Stands among the rows and is none: `=` alone is no encoded name. */
+    /** A marker among the rows. It equals no row, because `=` alone is not an encoded name. */
     rowMark: (address: string) => `${prefix}${address}.=.=`,
     rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),
     epoch: (shard: number) => `${prefix}epoch.${shard}`,
@@ -236,7 +239,7 @@ export function stateSubjects(bucket: string) {
     lease: (host: string) => `${prefix}lease.${host}`,
     leases: `${prefix}lease.*`,
     epochs: `${prefix}epoch.*`,
-    /** One commit of a host, until a later one takes its slot. */
+    /** One commit of a host, until a later commit replaces it in its slot. */
     journal: (host: string, slot: number) => `${prefix}journal.${host}.${slot}`,
     /** The note that says which of those commits are written to their keys. */
     journalNote: (host: string) => `${prefix}journal.${host}.note`,

@@ -1,4 +1,4 @@
-/** The message that has an actor tell those who watch it once more, whether or not something has changed. */
+/** The message that makes an actor repeat its notifications, even without a change. */
 import { z } from "zod";
 
 /**

@@ -40,7 +40,7 @@ describe("config", () => {
     });
   });
 
-  it("configFromEnvironment() takes an empty value for an unset one", () => {
+  it("configFromEnvironment() treats an empty value as unset", () => {
     expect(configFromEnvironment({ TRUNKLINE_PORT: "", TRUNKLINE_NATS_URL: "" })).to.include({
       port: 8787,
       natsUrl: undefined,
@@ -65,7 +65,7 @@ describe("config", () => {
     expect(config.natsUrl).to.equal("nats://a:4222,tls://b:4222");
   });
 
-  it("configFromEnvironment() takes a domain of apps with or without a port, and nothing else", () => {
+  it("configFromEnvironment() accepts a domain of apps with or without a port, and nothing else", () => {
     for (const domain of ["apps.example.com", "localhost", "apps.example:8443"]) {
       const { appsDomain } = configFromEnvironment({ TRUNKLINE_APPS_DOMAIN: domain });
       expect(appsDomain).to.equal(domain);
@@ -89,7 +89,7 @@ describe("config", () => {
     }
   });
 
-  it("apps have ports on a single machine alone, where the platform is not at localhost itself", () => {
+  it("apps have ports only on a single machine whose platform is not at localhost itself", () => {
     const loopback = { TRUNKLINE_PUBLIC_URL: "http://127.0.0.1:9000/" };
     expect(configFromEnvironment(loopback).appsPorts).to.not.equal(undefined);
     for (const settings of [
@@ -108,12 +108,12 @@ describe("config", () => {
     }
   });
 
-  it("configFromEnvironment() takes the slash off the end of a URL", () => {
+  it("configFromEnvironment() removes the slash at the end of a URL", () => {
     const config = configFromEnvironment({ TRUNKLINE_PUBLIC_URL: "https://a.example/sub/" });
     expect(config.publicUrl).to.equal("https://a.example/sub");
   });
 
-  it("configFromEnvironment() takes an AI endpoint with or without a key", () => {
+  it("configFromEnvironment() accepts an AI endpoint with or without a key", () => {
     const ai = { TRUNKLINE_AI_BASE_URL: "https://a.example/v1/", TRUNKLINE_AI_MODEL: "small" };
     const expected = { baseUrl: "https://a.example/v1", key: undefined, model: "small" };
     expect(configFromEnvironment(ai).ai).to.deep.equal(expected);
@@ -121,7 +121,7 @@ describe("config", () => {
     expect(withKey).to.deep.equal({ ...expected, key: "secret" });
   });
 
-  it("configFromEnvironment() refuses a part of an AI endpoint, naming what is missing and no key", () => {
+  it("configFromEnvironment() refuses an incomplete AI endpoint, names the missing settings, and does not repeat the key", () => {
     const url = /^TRUNKLINE_AI_BASE_URL: expected [^\n]+, found nothing$/m;
     const model = /^TRUNKLINE_AI_MODEL: expected [^\n]+, found nothing$/m;
     const part = (name: string, value: string) => () => configFromEnvironment({ [name]: value });
@@ -140,7 +140,7 @@ describe("config", () => {
     );
   });
 
-  it("TRUNKLINE_METRICS_PORT is a port of its own", () => {
+  it("TRUNKLINE_METRICS_PORT differs from the other ports", () => {
     const read = (value: string) => configFromEnvironment({ TRUNKLINE_METRICS_PORT: value });
     expect(read("9090").metricsPort).to.equal(9090);
     expect(() => read("8787")).to.throw("expected another port than TRUNKLINE_PORT");
@@ -166,7 +166,7 @@ describe("config", () => {
     }
   });
 
-  it("configFromEnvironment() takes keys of secrets, and names none that it refuses", () => {
+  it("configFromEnvironment() accepts secret keys, and does not repeat refused ones", () => {
     const keys = [1, 2].map((byte) => Buffer.alloc(32, byte).toString("base64"));
     const read = (value: string) => configFromEnvironment({ TRUNKLINE_SECRETS_KEY: value });
     expect(read(keys.join(", ")).secretsKeys).to.deep.equal(keys);
@@ -188,7 +188,7 @@ describe("config", () => {
     ["TRUNKLINE_SHUTDOWN_SECONDS", "1", "3600", "0", "3601"],
   ] as const;
   for (const [name, min, max, ...outside] of bounds) {
-    it(`configFromEnvironment() takes ${name} from ${min} to ${max}`, () => {
+    it(`configFromEnvironment() accepts ${name} from ${min} to ${max}`, () => {
       for (const value of [min, max]) configFromEnvironment({ [name]: value });
       for (const value of [...outside, "many", "1.5", " 5"]) {
         expect(() => configFromEnvironment({ [name]: value })).to.throw(
@@ -223,28 +223,28 @@ describe("config", () => {
     ["TRUNKLINE_DNS_WINDOW_SECONDS", "-1", "a whole number from 1"],
   ] as const;
   for (const [name, value, expected] of faults) {
-    it(`configFromEnvironment() refuses "${value}" as ${name}, naming what is valid`, () => {
+    it(`configFromEnvironment() refuses "${value}" as ${name}, and names valid values`, () => {
       const read = () => configFromEnvironment({ [name]: value });
       expect(read).to.throw(`${name}: expected ${expected}`);
       expect(read).to.throw(`, found "${value}"`);
     });
   }
 
-  it("configFromEnvironment() takes for proxies what Express takes", () => {
+  it("configFromEnvironment() accepts the same proxies as Express", () => {
     const value = "loopback, linklocal,uniquelocal, 10.0.0.1,10.0.0.0/1, 10.0.0.0/32,::1, fd00::/8";
     const { trustProxy } = configFromEnvironment({ TRUNKLINE_TRUST_PROXY: value });
     expect(trustProxy).to.equal(value.replaceAll(" ", ""));
     expect(() => express().set("trust proxy", trustProxy)).to.not.throw();
   });
 
-  it("configFromEnvironment() takes for DNS servers what Node's resolver takes", () => {
+  it("configFromEnvironment() accepts the same DNS servers as Node's resolver", () => {
     const servers = ["10.0.0.53", "10.0.0.53:5353", "fd00::1", "[fd00::1]", "[fd00::1]:65535"];
     const { dnsServers } = configFromEnvironment({ TRUNKLINE_DNS_SERVERS: servers.join(", ") });
     expect(dnsServers).to.deep.equal(servers);
     expect(() => new Resolver().setServers(dnsServers)).to.not.throw();
   });
 
-  it("configFromEnvironment() takes copies and credentials where there is a cluster", () => {
+  it("configFromEnvironment() accepts replicas and credentials for a cluster", () => {
     const config = configFromEnvironment({
       TRUNKLINE_NATS_URL: "nats://a:4222",
       TRUNKLINE_REPLICAS: "3",
@@ -253,7 +253,7 @@ describe("config", () => {
     expect(config).to.include({ replicas: 3, natsCredsFile: "a.creds" });
   });
 
-  it("configFromEnvironment() names every wrong value, each once, on a line of its own", () => {
+  it("configFromEnvironment() names each invalid value once, on a separate line", () => {
     const read = () => configFromEnvironment({ TRUNKLINE_PORT: "x", TRUNKLINE_REPLICAS: "y" });
     expect(read).to.throw(/^TRUNKLINE_PORT: [^\n]+\nTRUNKLINE_REPLICAS: [^\n]+$/);
   });

@@ -162,7 +162,7 @@ function isSingleMachine(settings: z.output<typeof Settings>): boolean {
   return host === "127.0.0.1" && isLoopback && isAlone;
 }
 
-/** By default the ports after the gateway's own. */
+/** Defaults to the ports after the gateway's own. */
 function appsPortsFrom(settings: z.output<typeof Settings>): PortRange | undefined {
   if (!isSingleMachine(settings)) return undefined;
   const first = settings.TRUNKLINE_PORT + 1;

@@ -10,7 +10,7 @@ export const DISK_BYTES_MIN = 1_288_490_188;
 export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
 /** From here on writes are accepted again: more than it stops at, so that one write does not turn it over. */
 const DISK_WRITES_RESUME_BYTES = 128 * 1024 ** 2;
-/** A file of this size is given up when other programs have taken all the rest: the bus goes on with its room. */
+/** Size of a reserve file. It is deleted when other programs fill the disk, so that the bus can continue. */
 const DISK_RESERVE_BYTES = 32 * 1024 ** 2;
 /** Below it the reserve is given up. */
 const DISK_RESERVE_USED_BELOW_BYTES = 8 * 1024 ** 2;

@@ -27,7 +27,7 @@ describe("links of documents", () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it("and names of files in text are true", () => {
+  it("and file names in text exist", () => {
     const wrong = paths
       .filter((path) => !path.startsWith("docs/decisions/"))
       .flatMap((path) =>
@@ -38,7 +38,7 @@ describe("links of documents", () => {
     expect(wrong).to.deep.equal([]);
   });
 
-  it("are found in text, and not in code", () => {
+  it("are recognized in text, and not in code", () => {
     const text = "[a](b.md#c) ![d](e.png) [f](https://g.example/)\n```\n[h](i)\n```\n`[j](k)`";
     expect(linksOf(text)).to.deep.equal(["b.md#c", "e.png"]);
     expect(headingsOf("# A `b` C?\n\n## D-e")).to.deep.equal(["a-b-c", "d-e"]);

@@ -196,7 +196,7 @@ async function readIfThere(path: string): Promise<string> {
   }
 }
 
-/** `[pid] date time [LVL] text`: what went wrong goes to our log, the rest only where more is asked for. */
+/** `[pid] date time [LVL] text`. Errors and warnings always go to our log, other lines only at a finer level. */
 function logLine(logger: Logger, line: string): void {
   // The passwords are random and only in the environment, so nobody can read them in a file.
   if (line.endsWith("Plaintext passwords detected, use nkeys or bcrypt")) return;

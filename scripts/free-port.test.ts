@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { freePort } from "./free-port.ts";
 
 describe("freePort()", () => {
-  it("gives one that nobody listens on, and that nobody else is given before somebody does", async () => {
+  it("returns an unused port, and never the same port twice before it is in use", async () => {
     const port = await freePort();
     const claim = createSocket("udp4");
     const refused = once(claim, "error");
@@ -18,7 +18,7 @@ describe("freePort()", () => {
     await once(server, "close");
   });
 
-  it("gives the preferred one where nobody listens on it, and else another", async () => {
+  it("returns the preferred port if it is unused, and otherwise another", async () => {
     const port = await freePort();
     expect(await freePort(port)).to.equal(port);
     const server = createServer().listen(port, "127.0.0.1");

@@ -12,7 +12,7 @@ describe("greeting", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it("greeting() says where the API, its documentation, the credentials and the bus are", async () => {
+  it("greeting() prints the addresses of the API, its documentation, the credentials and the bus", async () => {
     const credentials = join(folder, "credentials.json");
     await writeFile(credentials, "{}");
     const text = greetingOf({ TRUNKLINE_PUBLIC_URL: "https://a.example" });
@@ -28,7 +28,7 @@ describe("greeting", () => {
       expect(text.split("\n")).to.include(line);
   });
 
-  it("greeting() says in words what the bus is good for, and keeps its password", () => {
+  it("greeting() explains the use of the bus, and hides its password", () => {
     const text = greetingOf({ TRUNKLINE_NATS_URL: "nats://me:secret@a:4222" });
     expect(text).to.match(/Bus +nats:\/\/\S*a:4222\n +\(for operators: the nats CLI/);
     expect(text).to.not.include("secret");

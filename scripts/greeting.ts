@@ -45,7 +45,7 @@ const FIRST_CRAWL = [
   `  api browser-rendering/crawl/$job`,
 ];
 
-/** The token goes by the environment: what stands in a command line, everybody on the machine can see. */
+/** The token is passed by the environment, because all users of the machine can read command lines. */
 const FIRST_PUSH = [
   "A first repository, and a push to it from an empty folder:",
   "",

@@ -4,7 +4,7 @@ import { Registry } from "prom-client";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 
 describe("health server", () => {
-  it("startHealthServer() answers 503 naming what is missing, and 200 once nothing is", async () => {
+  it("startHealthServer() answers 503 naming the missing parts, and 200 once none is missing", async () => {
     let missing = ["an owner for every shard"];
     const { port, stop } = await start(() => missing);
     const early = await fetch(`http://127.0.0.1:${port}/healthz`);
@@ -16,7 +16,7 @@ describe("health server", () => {
     await stop();
   });
 
-  it("startHealthServer() shows the process's figures, and nothing else", async () => {
+  it("startHealthServer() shows only the process's metrics", async () => {
     const { port, stop } = await start(() => []);
     const url = `http://127.0.0.1:${port}/metrics`;
     expect((await fetch(url)).status).to.equal(401);
@@ -27,7 +27,7 @@ describe("health server", () => {
     await stop();
   });
 
-  it("startMetricsServer() serves the metrics on a port of their own, and the other port none", async () => {
+  it("startMetricsServer() serves the metrics on a separate port, and the health port serves none", async () => {
     const registry = new Registry();
     const logger = pino({ level: "silent" });
     const metricsToken = async () => "right";
@@ -53,7 +53,7 @@ describe("health server", () => {
     await Promise.all([health.stop(), metrics.stop()]);
   });
 
-  it("startHealthServer() says in one line that the port is in use", async () => {
+  it("startHealthServer() reports in one line that the port is in use", async () => {
     const { port, stop } = await start(() => []);
     const failure = await start(() => [], port).catch((error) => error);
     expect(failure.message).to.equal(

@@ -11,7 +11,7 @@ describe("listening check", () => {
     await checkListening(at);
   });
 
-  it("checkListening() says that a port is in use, and which setting chooses another", async () => {
+  it("checkListening() reports a port in use, and names the setting that changes it", async () => {
     const port = await freePort();
     const other = createServer().listen(port, "127.0.0.1");
     await once(other, "listening");
@@ -23,7 +23,7 @@ describe("listening check", () => {
 
   // The last is of a range for documentation: no machine has it.
   for (const host of ["no-such-host.invalid", "192.0.2.1"]) {
-    it(`checkListening() names the setting where this machine is not ${host}`, async () => {
+    it(`checkListening() names the setting if this machine does not have the address ${host}`, async () => {
       expect(await problem(host, await freePort())).to.equal(
         `TRUNKLINE_HOST: expected a name or an address of this machine, found "${host}"`,
       );

@@ -14,7 +14,7 @@ describe("createLogger()", () => {
     return lines;
   };
 
-  it("writes JSON elsewhere, and lines for a person on a terminal", () => {
+  it("writes readable lines on a terminal, and JSON elsewhere", () => {
     const say = (isReadable: boolean) =>
       logged({ isReadable }, (logger) =>
         logger.info({ role: "gateway", port: 80 }, "role started"),
@@ -24,7 +24,7 @@ describe("createLogger()", () => {
     expect(say(true)[0]).to.match(/^\d\d:\d\d:\d\d INFO {2}role started role=gateway port=80\n$/);
   });
 
-  it("keeps to its level", () => {
+  it("writes only entries of its level", () => {
     const say = (level: "debug" | "warn") =>
       logged({ level, isReadable: true }, (logger) => {
         logger.debug({}, "detail");
@@ -34,7 +34,7 @@ describe("createLogger()", () => {
     expect([say("debug"), say("warn")]).to.deep.equal([3, 1]);
   });
 
-  it("shows no stack of what is expected, and that of every fault", () => {
+  it("shows no stack of expected errors, and the stack of every fault", () => {
     const show = (err: Error, isReadable: boolean) =>
       logged({ isReadable }, (logger) => logger.warn({ err }, "failed"))[0] ?? "";
     const refusal = new ActorError("not_found", "Cannot find it");
@@ -45,7 +45,7 @@ describe("createLogger()", () => {
     }
   });
 
-  it("leaves what failed for a lost bus to the level debug", () => {
+  it("logs failures caused by a lost bus at level debug", () => {
     const lost = new BusLost("Cannot reach the bus: disconnected");
     const errors = [lost, new OutcomeUnknown("Cannot tell", { cause: lost })];
     const say = (level: "debug" | "info") =>

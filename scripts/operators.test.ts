@@ -97,7 +97,7 @@ describe("operators' commands", function () {
       });
     });
 
-    it("stats counts what nobody knows under one name", async () => {
+    it("stats counts unknown messages under one name", async () => {
       await nats("req", "actor.stranger.1", '{"message":"get"}');
       const actors = await stats("trunkline-actors");
       expect(actors.get("unknown_unknown")).to.deep.equal({ requests: 1, errors: 1 });
@@ -136,7 +136,7 @@ describe("operators' commands", function () {
   });
 
   describe("nats stream and consumer", () => {
-    it("report and ls show every stream, and what it is for", async () => {
+    it("report and ls show every stream and its purpose", async () => {
       const report = await nats("stream", "report");
       for (const stream of ["KV_state-0", "MAIL", "TASKS", "DEAD"]) {
         expect(report).to.match(new RegExp(`│ ${stream} +│ File `));
@@ -181,7 +181,7 @@ describe("operators' commands", function () {
       expect(await ask('{"message":"get","input":{}}')).to.include('{"name":"Main","createdAt":');
     });
 
-    it("shows what the actor knows where the message is not one of them", async () => {
+    it("lists the actor's messages if the message is unknown", async () => {
       const answer = await ask('{"message":"gett","input":{}}');
       expect(answer).to.include("Nats-Service-Error-Code: 400");
       expect(answer).to.include(
@@ -189,7 +189,7 @@ describe("operators' commands", function () {
       );
     });
 
-    it("shows what is wrong with an input, and how a call is written", async () => {
+    it("shows the errors of an input, and the syntax of a call", async () => {
       expect(await ask('{"message":"getToken"}')).to.include("Cannot read getToken: /id: ");
       expect(await ask("get")).to.include(
         'Cannot read call: expected JSON like {"message":"<name>","input":{}}',
@@ -207,7 +207,7 @@ describe("operators' commands", function () {
       ([, shown, named]) => shown ?? named ?? "",
     ).filter((command) => !command.includes(" kv watch "));
 
-    it("shows at least what the sections above are about", () => {
+    it("names at least the main commands of the sections above", () => {
       expect(commands.join("\n"))
         .to.include("nats service stats trunkline-gateway\n")
         .and.include("scripts/trunkline admin tasks\n")
@@ -217,7 +217,7 @@ describe("operators' commands", function () {
     });
 
     for (const shown of commands) {
-      it(`${shown} does what it says`, async () => {
+      it(`${shown} works as documented`, async () => {
         const command = shown
           .replace(/\b[0-9a-f]{32}\b/, account)
           .replace("$(cat data/", `$(cat ${dataDir}/`);
@@ -243,7 +243,7 @@ describe("operators' commands", function () {
   });
 
   describe("a stop", () => {
-    it("takes every role off the list, and gives every shard back", async () => {
+    it("removes every role from the list, and releases every shard", async () => {
       program?.signal("SIGTERM");
       expect(await program?.exit()).to.equal(0);
       expect((await run("service", "ls")).stderr).to.include("no service instances found");

@@ -36,7 +36,7 @@ describe("program", function () {
     await rm(temporary, { recursive: true, maxRetries: 10 });
   });
 
-  it("runProgram() starts the bus where nats.url says, on the same port the next time", async () => {
+  it("runProgram() starts the bus at the address in nats.url, on the same port the next time", async () => {
     const urls: string[] = [];
     for (let start = 0; start < 2; start++) {
       await using program = startProgram();
@@ -49,7 +49,7 @@ describe("program", function () {
     expect(urls[1]).to.equal(urls[0]);
   });
 
-  it("runProgram() lets nobody in who cannot read its data directory, and logs no password", async () => {
+  it("runProgram() protects the bus by a password in its data directory, and logs no password", async () => {
     await using program = startProgram();
     await program.line("ready");
     for (const name of ["nats.url", "nats.system.url"]) {
@@ -87,7 +87,7 @@ describe("program", function () {
     });
   }
 
-  it("start.ts hears a signal before the rest is loaded, and then begins nothing", async () => {
+  it("start.ts handles a signal before the rest is loaded, and then starts nothing", async () => {
     // As soon as somebody listens.
     const atOnce = `process.on("newListener", (name) => {
       if (name === "SIGTERM") queueMicrotask(() => process.kill(process.pid, name)) })`;
@@ -108,7 +108,7 @@ describe("program", function () {
   ];
   for (const [index, [when, moment]] of moments.entries()) {
     const signal = index % 2 === 0 ? "SIGTERM" : "SIGINT";
-    it(`start.ts ends well on ${signal} as soon as ${when}`, async () => {
+    it(`start.ts ends with success on ${signal} as soon as ${when}`, async () => {
       await using program = new ChildProgram([process.execPath, START], own());
       await moment(program);
       program.signal(signal);
@@ -123,7 +123,7 @@ describe("program", function () {
     });
   }
 
-  it("runProgram() keeps its bus through a Ctrl-C that reaches the whole process group", async () => {
+  it("runProgram() keeps its bus running at a Ctrl-C that reaches the whole process group", async () => {
     await using program = startProgram({ TEST_ANSWER_MS: "300" }, { detached: true });
     await program.line("ready");
     const answer = fetch(`http://127.0.0.1:${port}/`).then((response) => response.text());
@@ -149,7 +149,7 @@ describe("program", function () {
     await ended(pid);
   });
 
-  it("runProgram() cuts a drain off after TRUNKLINE_SHUTDOWN_SECONDS, and names who was late", async () => {
+  it("runProgram() stops a drain after TRUNKLINE_SHUTDOWN_SECONDS, and names the late roles", async () => {
     await using program = startProgram({ TEST_STUCK: "1", TRUNKLINE_SHUTDOWN_SECONDS: "1" });
     await program.line("ready");
     const pid = await natsPid();
@@ -171,7 +171,7 @@ describe("program", function () {
     await (await fetch(`http://127.0.0.1:${port}/`)).text();
   });
 
-  it("runProgram() says in one line that a port is in use, before anything starts", async () => {
+  it("runProgram() reports in one line that a port is in use, before it starts anything", async () => {
     const other = createServer().listen(port, "127.0.0.1");
     await once(other, "listening");
     await using program = startProgram();
@@ -183,7 +183,7 @@ describe("program", function () {
     expect(await readdir(dataDir)).to.deep.equal([]);
   });
 
-  it("runProgram() takes everything down again when a role does not start", async () => {
+  it("runProgram() stops everything again when a role does not start", async () => {
     const source = `
       import { runProgram } from ${JSON.stringify(join(import.meta.dirname, "program.ts"))};
       const roles = [
@@ -200,7 +200,7 @@ describe("program", function () {
     expect(isAlive(await natsPid())).to.equal(false);
   });
 
-  it("runProgram() warns of a variable that looks like a setting and is none", async () => {
+  it("runProgram() warns of an unknown variable that looks like a setting", async () => {
     await using program = startProgram({ TRUNKLINE_PROT: "1" });
     await program.line("ready");
     expect(await program.line("TRUNKLINE_PROT")).to.include("is TRUNKLINE_PORT meant?");
@@ -208,7 +208,7 @@ describe("program", function () {
     expect(await program.exit()).to.equal(0);
   });
 
-  it("runProgram() says in one line what is wrong with a setting", async () => {
+  it("runProgram() reports an invalid setting in one line", async () => {
     await using program = startProgram({ TRUNKLINE_PORT: "many" });
     expect(await program.exit()).to.equal(1);
     await program.line("TRUNKLINE_PORT");
@@ -217,7 +217,7 @@ describe("program", function () {
     ]);
   });
 
-  it("runProgram() starts again after kill -9, ends the server left behind and keeps what it stored", async () => {
+  it("runProgram() starts again after kill -9, ends the server left behind and keeps the stored data", async () => {
     await using killed = startProgram();
     await killed.line("ready");
     const left = await natsPid();
@@ -238,7 +238,7 @@ describe("program", function () {
     expect(await next.exit()).to.equal(0);
   });
 
-  it("runProgram() starts a nats-server that died again, on the same port, and says so", async () => {
+  it("runProgram() restarts a dead nats-server on the same port, and logs it", async () => {
     await using program = startProgram();
     await program.line("ready");
     const url = await natsUrl();
@@ -253,7 +253,7 @@ describe("program", function () {
     expect(await program.exit()).to.equal(0);
   });
 
-  it("runProgram() uses an outside bus where TRUNKLINE_NATS_URL names one, and does not stop it", async () => {
+  it("runProgram() uses an external bus if TRUNKLINE_NATS_URL names one, and does not stop it", async () => {
     await using first = startProgram();
     await first.line("ready");
     const outside = { TRUNKLINE_NATS_URL: await natsUrl(), TRUNKLINE_ROLES: "actors" };
@@ -265,7 +265,7 @@ describe("program", function () {
     await (await connect(readBusAddress(await natsUrl()))).close();
   });
 
-  it("start.ts refuses an outside bus that is too old, in one line", async () => {
+  it("start.ts refuses an external bus that is too old, in one line", async () => {
     await using server = await startNats();
     const { port: oldPort, stop } = await saysItIs("2.13.9", server.port);
     const outside = { TRUNKLINE_NATS_URL: server.urlAt(oldPort) };
@@ -277,7 +277,7 @@ describe("program", function () {
     await stop();
   });
 
-  it("runProgram() says in one line that its data directory is none", async () => {
+  it("runProgram() reports in one line that its data directory is not a directory", async () => {
     const file = join(dataDir, "file");
     await writeFile(file, "");
     await using program = startProgram({ TRUNKLINE_DATA: file });
@@ -287,7 +287,7 @@ describe("program", function () {
     ]);
   });
 
-  it("runProgram() names a credentials file that is not there", async () => {
+  it("runProgram() names a missing credentials file", async () => {
     const file = join(dataDir, "none.creds");
     const outside = { TRUNKLINE_NATS_URL: "nats://127.0.0.1:1", TRUNKLINE_NATS_CREDS: file };
     await using program = startProgram(outside);

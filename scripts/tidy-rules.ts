@@ -36,7 +36,7 @@ export function productionImportsNoTest({ path, text }: SourceFile): string[] {
     .map((target) => `${path} imports ${target}`);
 }
 
-/** A file begins by saying what it is for; of a test its `describe` says it. */
+/** A file begins with a sentence about its purpose. In a test its `describe` has this role. */
 export function opensWithSentence({ path, text }: SourceFile): string[] {
   if (path.endsWith(".test.ts")) return [];
   const opening = /^(#!.*\n)?\/\*\*\s(?:(?!\*\/)[\s\S])*?[.?!:]\s*\*\//.test(text);
@@ -88,7 +88,7 @@ function variablesOf(files: SourceFile[]): Set<string> {
   return new Set(names);
 }
 
-/** One fault for each line that matches. */
+/** Returns one fault for each matching line. */
 function faults(path: string, text: string, pattern: RegExp): string[] {
   return text
     .split("\n")

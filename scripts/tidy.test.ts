@@ -152,7 +152,7 @@ describe("tidy", () => {
   });
 
   it("opensWithSentence() holds", () => holds(sources, opensWithSentence));
-  it("opensWithSentence() refuses a file that begins with anything else, or says nothing", () => {
+  it("opensWithSentence() refuses a file that begins with anything else or with an empty comment", () => {
     for (const text of [
       'import "a";',
       "// Does it.\n",
@@ -199,7 +199,7 @@ describe("tidy", () => {
   });
 
   it("isShort() holds", () => holds(sources, isShort));
-  it("isShort() takes 400 lines and refuses 401, but of tests", () => {
+  it("isShort() accepts 400 lines and refuses 401, except in tests", () => {
     passes(isShort, "scripts/a.ts", "\n".repeat(399).concat("end\n"));
     fails(isShort, "scripts/a.ts", "\n".repeat(400).concat("end\n"));
     passes(isShort, "scripts/a.test.ts", "\n".repeat(400).concat("end\n"));
@@ -212,7 +212,7 @@ describe("tidy", () => {
     const documents = files.filter(({ path }) => path.endsWith(".md"));
     expect(variablesAreDocumented(readers, documents)).to.deep.equal([]);
   });
-  it("variablesAreDocumented() names what is read or documented alone", () => {
+  it("variablesAreDocumented() names variables that are only read or only documented", () => {
     const one = (path: string, text: string): SourceFile[] => [{ path, text }];
     const [a, b] = [`${"TRUNK"}LINE_A`, `${"TRUNK"}LINE_B`];
     expect(variablesAreDocumented(one("a.ts", `env.${a}`), one("README.md", b))).to.deep.equal([

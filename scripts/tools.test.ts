@@ -24,7 +24,7 @@ describe("tools", () => {
     expect(findNatsServer({ PATH: `${folder}/old` }, `${folder}/tools`)).to.equal(copy);
   });
 
-  it("findNatsServer() says what is needed and what there is", async () => {
+  it("findNatsServer() names the required and the found version", async () => {
     const old = await program("old/nats-server", "nats-server: v2.13.9");
     const broken = await program("broken/nats-server", "");
     const environment = { PATH: `${folder}/old:${folder}/broken` };
@@ -34,7 +34,7 @@ describe("tools", () => {
     expect(() => findNatsServer({}, folder)).to.throw("2.14 or newer is needed, none was found");
   });
 
-  it("checkNatsServer() takes 2.14 and refuses 2.13 where others have started it", () => {
+  it("checkNatsServer() accepts 2.14 and refuses 2.13 of an external server", () => {
     for (const version of ["2.14.0", "2.14.0-RC.1", "2.20.0", "3.0.0"]) {
       checkNatsServer("bus:4222", version);
     }
@@ -45,14 +45,14 @@ describe("tools", () => {
     }
   });
 
-  it("findGit() takes 2.39 and refuses 2.38", async () => {
+  it("findGit() accepts 2.39 and refuses 2.38", async () => {
     const good = await program("good/git", "git version 2.39.0");
     await program("old/git", "git version 2.38.9");
     expect(findGit({ PATH: `${folder}/good` })).to.equal(good);
     expect(() => findGit({ PATH: `${folder}/old` })).to.throw("Cannot find git: 2.39 or newer");
   });
 
-  it("findChromium() takes what TRUNKLINE_CHROMIUM names, or says that it is none", async () => {
+  it("findChromium() uses the file of TRUNKLINE_CHROMIUM, or reports that it is not Chromium", async () => {
     for (const version of ["Chromium 156.0.8078.79", "Google Chrome 156.0.8078.79"]) {
       const own = await program("own-browser", version);
       expect(findChromium({ TRUNKLINE_CHROMIUM: own })).to.equal(own);

@@ -11,7 +11,7 @@ const COMMANDS = ["admin shards", "admin tasks", "admin dead list", "admin dead 
 describe("command line", function () {
   this.timeout(90_000);
 
-  it("shows the help of what was named, and no more", async () => {
+  it("shows the help of the named command only", async () => {
     const expected = [
       ["admin --help", /^Usage: trunkline admin <command>\n/, [...COMMANDS], ["secret put"]],
       [
@@ -48,13 +48,13 @@ describe("command line", function () {
     });
   }
 
-  it("says its version", async () => {
+  it("prints its version", async () => {
     const { code, stdout, stderr } = await trunkline(["--version"]);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
     expect(stdout).to.match(/^trunkline \d+\.\d+\.\d+\n$/);
   });
 
-  it("runs by its name in scripts/", async () => {
+  it("can be run by its name in scripts/", async () => {
     const program = join(import.meta.dirname, "trunkline");
     expect((await runCommand(program, ["--help"])).stdout).to.include("Usage: trunkline");
   });
@@ -66,7 +66,7 @@ describe("command line", function () {
     "admin dead burn": 'Cannot run "admin dead burn": expected list, show, retry or drop',
   };
   for (const [command, problem] of Object.entries(mistakes)) {
-    it(`names what is wrong with "${command}", and where the help is, without a bus`, async () => {
+    it(`reports the error in "${command}" and points to the help, without a bus`, async () => {
       const { code, stdout, stderr } = await trunkline(command.split(" "));
       expect(code).to.equal(2);
       expect(stdout).to.equal("");
@@ -74,7 +74,7 @@ describe("command line", function () {
     });
   }
 
-  it("says in one line that nobody listens where the bus should be", async () => {
+  it("reports in one line that nobody listens at the address of the bus", async () => {
     const port = await freePort();
     const { code, stderr } = await trunkline(
       ["admin", "dead", "list"],
@@ -86,7 +86,7 @@ describe("command line", function () {
     );
   });
 
-  it("does not wait for ever for a bus that takes connections and stands still", async () => {
+  it("times out on a bus that accepts connections and does not respond", async () => {
     await using silent = await startTcpServer(() => {}, "127.0.0.1");
     const url = `nats://127.0.0.1:${silent.port}`;
     const startedAt = performance.now();
@@ -97,7 +97,7 @@ describe("command line", function () {
     expect(stderr).to.match(/^Cannot connect to the bus at .*: timeout\n$/);
   });
 
-  it("says in one line that its password is wrong", async () => {
+  it("reports in one line that the password is wrong", async () => {
     await using nats = await startNats();
     const url = nats.url.replace(/:[^:@]*@/, ":wrong@");
     const { code, stderr } = await trunkline(["admin", "shards"], url);
@@ -106,7 +106,7 @@ describe("command line", function () {
     expect(stderr).to.not.include("wrong");
   });
 
-  it("says in one line that the bus has nothing of Trunkline on it", async () => {
+  it("reports in one line that the bus has no streams of Trunkline", async () => {
     await using nats = await startNats();
     for (const noun of [["tasks"], ["dead", "list"]]) {
       const { code, stderr } = await trunkline(["admin", ...noun], nats.url);
@@ -115,7 +115,7 @@ describe("command line", function () {
     }
   });
 
-  it("says where it looked for the bus of this machine", async () => {
+  it("names the places where it looked for the bus of this machine", async () => {
     const program = join(import.meta.dirname, "trunkline");
     const { code, stderr } = await runCommand(program, ["admin", "tasks"], {
       TRUNKLINE_DATA: import.meta.dirname,

@@ -5,7 +5,7 @@ import { SETTING_NAMES } from "./settings.ts";
 import { unknownSettings } from "./unknown-settings.ts";
 
 describe("unknown settings", () => {
-  it("unknownSettings() names each with the nearest known one", () => {
+  it("unknownSettings() names each unknown setting with the nearest known one", () => {
     const environment = { TRUNKLINE_PROT: "1", TRUNKLINE_PUBLIC_ULR: "", HOME: "/", TRUNK: "1" };
     expect(unknownSettings(environment)).to.deep.equal([
       "TRUNKLINE_PROT is no setting and does nothing: is TRUNKLINE_PORT meant?",
@@ -13,7 +13,7 @@ describe("unknown settings", () => {
     ]);
   });
 
-  it("unknownSettings() is silent about every setting, and about those of the bus's configuration", () => {
+  it("unknownSettings() accepts every setting, and those of the bus's configuration", () => {
     const files = ["nats.conf", "deploy/nats-cluster.conf"];
     const texts = files.map((file) => readFileSync(join(import.meta.dirname, "..", file), "utf8"));
     const ofBus = texts.join("\n").match(/TRUNKLINE_[A-Z_]+/g) ?? [];
@@ -22,12 +22,12 @@ describe("unknown settings", () => {
     expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
   });
 
-  it("unknownSettings() is silent about those of the command line", () => {
+  it("unknownSettings() accepts the settings of the command line", () => {
     const names = ["TRUNKLINE_API_URL", "TRUNKLINE_API_TOKEN", "TRUNKLINE_ACCOUNT_ID"];
     expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
   });
 
-  it("unknownSettings() is silent about what Kubernetes sets for a service", () => {
+  it("unknownSettings() accepts variables that Kubernetes sets for a service", () => {
     const links = {
       TRUNKLINE_GATEWAY_SERVICE_HOST: "10.0.0.1",
       TRUNKLINE_GATEWAY_SERVICE_PORT: "8787",

@@ -118,7 +118,7 @@ describe("AddressPolicy", () => {
     }
   }
 
-  it("refusal() refuses every textual form that a URL turns into a refused IPv4 address", () => {
+  it("refusal() refuses every textual form that a URL parser turns into a refused IPv4 address", () => {
     const random = seededRandom(20_261_121);
     for (let round = 0; round < 500; round += 1) {
       const address = randomRefusedIPv4(random);
@@ -154,13 +154,13 @@ describe("AddressPolicy", () => {
     }
   });
 
-  it("refusal() lets an allowed range through that was written as mapped IPv6", () => {
+  it("refusal() admits an allowed range that was written as mapped IPv6", () => {
     const opened = createAddressPolicy({ allow: ["::ffff:10.1.0.0/112"] });
     expect(opened.refusal("10.1.255.255")).to.equal(undefined);
     expect(opened.refusal("10.2.0.0")).to.equal("in the range private");
   });
 
-  it("refusal() lets an own address through that the operator opened", () => {
+  it("refusal() admits an address of this machine that the operator allowed", () => {
     const opened = createAddressPolicy({
       allow: ["93.184.215.7/32"],
       ownAddresses: () => ["93.184.215.7"],
@@ -168,7 +168,7 @@ describe("AddressPolicy", () => {
     expect(opened.refusal("93.184.215.7")).to.equal(undefined);
   });
 
-  it("refusal() refuses an address the machine was given later, within a second", () => {
+  it("refusal() refuses an address that the machine gets later, within a second", () => {
     const addresses = ["93.184.215.7"];
     let time = 0;
     const living = createAddressPolicy({ ownAddresses: () => addresses, now: () => time });
@@ -203,7 +203,7 @@ describe("AddressPolicy", () => {
     }
   });
 
-  it("createAddressPolicy() names a range that is no CIDR", () => {
+  it("createAddressPolicy() names an invalid CIDR range", () => {
     for (const ranges of [{ allow: ["10.0.0.0"] }, { deny: ["10.0.0.0"] }])
       expect(() => createAddressPolicy(ranges)).to.throw('Cannot read range "10.0.0.0"');
   });

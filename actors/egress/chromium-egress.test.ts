@@ -93,14 +93,14 @@ describe("Chromium behind an EgressProxy", function () {
     expect([proxy.bytes, proxy.failures]).to.deep.equal([{ received: 0, sent: 0 }, []]);
   });
 
-  it("reaches what is open, by name and through a redirect of its own", async () => {
+  it("reaches allowed hosts, by name and through a redirect", async () => {
     const response = await page.goto(`http://open.test:${open.port}/`);
     expect([response?.status(), await page.title()]).to.deep.equal([200, "open"]);
     expect(proxy.bytes.received).to.be.greaterThan(0);
     expect(proxy.failureOf(`http://open.test:${open.port}/`)).to.equal(undefined);
   });
 
-  it("leaves page.authenticate to the site", async () => {
+  it("leaves page.authenticate for the site's own authentication", async () => {
     await page.authenticate({ username: "user", password: "site" });
     const response = await page.goto(`http://open.test:${open.port}/private`);
     expect(response?.status()).to.equal(200);
@@ -116,7 +116,7 @@ describe("Chromium behind an EgressProxy", function () {
     "[fd00:ec2::254]",
     "10.0.0.1",
   ]) {
-    it(`is refused http://${host} and https://${host} as documents`, async () => {
+    it(`cannot load http://${host} and https://${host} as documents`, async () => {
       const response = await page.goto(`http://${host}:${inside.port}/`);
       expect(response?.status()).to.equal(403);
       expect(response?.headers()["x-trunkline-egress"]).to.equal("refused");
@@ -128,14 +128,14 @@ describe("Chromium behind an EgressProxy", function () {
     });
   }
 
-  it("is refused a redirect into the inside", async () => {
+  it("cannot follow a redirect to an internal address", async () => {
     const response = await page.goto(`http://open.test:${open.port}/to-inside`);
     expect(response?.status()).to.equal(403);
     expect(response?.headers()["x-trunkline-egress"]).to.equal("refused");
     expect(proxy.failureOf(response?.url() ?? "")).to.include({ code: "address_refused" });
   });
 
-  it("tells a dead document from a refused one", async () => {
+  it("distinguishes an unreachable document from a refused one", async () => {
     const response = await page.goto("http://unknown.test/");
     expect(response?.status()).to.equal(502);
     expect(response?.headers()["x-trunkline-egress"]).to.equal("name_not_resolved");
@@ -145,7 +145,7 @@ describe("Chromium behind an EgressProxy", function () {
     expect(proxy.failureOf("https://unknown.test/")).to.include({ code: "name_not_resolved" });
   });
 
-  it("carries a WebSocket to what is open, and none into the inside", async () => {
+  it("can open a WebSocket to an allowed host, and none to an internal one", async () => {
     await page.goto(`http://open.test:${open.port}/`);
     const attempt = (url: string) =>
       page.evaluate(`new Promise((resolve) => {
@@ -164,7 +164,7 @@ describe("Chromium behind an EgressProxy", function () {
     }
   });
 
-  it("gets nothing inside by fetch, image, frame, style, script, preconnect or beacon", async () => {
+  it("cannot reach internal hosts by fetch, image, frame, style, script, preconnect or beacon", async () => {
     await page.goto(`http://open.test:${open.port}/`);
     const inner = `http://127.0.0.1:${inside.port}/`;
     const body = await page.evaluate(`(async (address) => {
@@ -222,7 +222,7 @@ describe("Chromium behind an EgressProxy", function () {
     expect([transport, received]).to.deep.equal(["failed", 0]);
   });
 
-  it("gets nothing at all through a proxy that it was not made known to", async () => {
+  it("gets nothing through a proxy without its credentials", async () => {
     const stranger = await browser.createBrowserContext({
       proxyServer: proxy.url,
       proxyBypassList: ["<-loopback>"],

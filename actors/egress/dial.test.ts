@@ -20,7 +20,7 @@ describe("dial", () => {
     socket.destroy();
   });
 
-  it("dial() tries the next address beside one that is silent", async () => {
+  it("dial() tries the next address in parallel with a silent one", async () => {
     await using server = await startTcpServer(() => {});
     const options = { port: server.port, allowHalfOpen: false, signal, attemptMs: 5 };
     const socket = await dial({ ...options, addresses: [SILENT, "127.0.0.2"] });
@@ -28,7 +28,7 @@ describe("dial", () => {
     socket.destroy();
   });
 
-  it("dial() alternates between families, the first answer's leading", async () => {
+  it("dial() alternates between address families, beginning with the first address's family", async () => {
     await using server = await startTcpServer(() => {});
     const addresses = ["127.0.0.3", "127.0.0.4", "::1", "127.0.0.2"];
     const socket = await dial({ addresses, port: server.port, allowHalfOpen: false, signal });
@@ -36,7 +36,7 @@ describe("dial", () => {
     socket.destroy();
   });
 
-  it("dial() fails as the addresses did, a refusal telling most", async () => {
+  it("dial() fails with the error of its addresses, preferring a refused connection", async () => {
     const server = await startTcpServer(() => {});
     await server.close();
     const addresses = ["127.0.0.2", "127.0.0.3"];

@@ -80,7 +80,7 @@ function interleaveFamilies(addresses: readonly string[]): string[] {
     .concat(second.slice(first.length));
 }
 
-/** A machine without IPv6 fails at once there; what the other family said is the answer. */
+/** A machine without IPv6 fails at once there, so the error of the other family counts. */
 function mostTelling(errors: readonly Error[]): Error | undefined {
   return errors.find((error) => "code" in error && error.code === "ECONNREFUSED") ?? errors.at(-1);
 }

@@ -14,8 +14,8 @@ interface EgressAgentOptions {
   /** Whether connections are kept for the next request to the same origin. */
   keepAlive: boolean;
   /**
-   * Connections kept while nothing is asked over them, of all origins together. There is no bound of those in use: in
-   * Node's agents a request past one waits where no signal reaches it, behind idle connections to other origins.
+   * Idle connections to all origins together. Busy ones have no limit: in Node's agents a request past a limit waits
+   * where no signal reaches it, behind idle connections to other origins.
    */
   idleMax: number;
 }

@@ -19,7 +19,7 @@ describe("EgressError", () => {
     ["", "network_failed"],
   ] as const;
   for (const [systemCode, code] of codes) {
-    it(`toEgressError() calls ${systemCode || "anything else"} ${code}, and keeps the detail for the log`, () => {
+    it(`toEgressError() maps ${systemCode || "any other code"} to ${code}, and keeps the detail for the log`, () => {
       const cause = systemError(systemCode, "10.0.0.1:80");
       const error = toEgressError(cause, "name.test");
       expect(error).to.include({ code, detail: `${systemCode} 10.0.0.1:80`, cause });
@@ -30,7 +30,7 @@ describe("EgressError", () => {
     });
   }
 
-  it("toEgressError() calls a signal's time-out navigation_timed_out", () => {
+  it("toEgressError() maps a signal's timeout to navigation_timed_out", () => {
     const timeout = new DOMException("late", "TimeoutError");
     expect(toEgressError(timeout, "name.test")).to.include({ code: "navigation_timed_out" });
   });

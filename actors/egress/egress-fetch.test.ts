@@ -23,7 +23,7 @@ describe("egressFetch", () => {
   });
   afterEach(() => agents.close());
 
-  it("egressFetch() sends method, headers and body, and gives status, headers and body", async () => {
+  it("egressFetch() sends method, headers and body, and returns status, headers and body", async () => {
     await using origin = await startHttpServer(async (request, response) => {
       response.writeHead(201, {
         "Set-Cookie": ["a=1", "b=2"],
@@ -50,7 +50,7 @@ describe("egressFetch", () => {
     zstd: zstdCompressSync,
   };
   for (const [encoding, compress] of Object.entries(encodings)) {
-    it(`egressFetch() decodes ${encoding}, and counts what it becomes`, async () => {
+    it(`egressFetch() decodes ${encoding}, and counts the decoded bytes`, async () => {
       await using origin = await startHttpServer((request, response) => {
         expect(request.headers["accept-encoding"]).to.include(encoding);
         response
@@ -67,7 +67,7 @@ describe("egressFetch", () => {
     });
   }
 
-  it("egressFetch() fails a body that does not decode, or ends early", async () => {
+  it("egressFetch() fails for a body that cannot be decoded or ends early", async () => {
     await using garbled = await startHttpServer((_request, response) =>
       response.writeHead(200, { "Content-Encoding": "gzip" }).end("plain"),
     );
@@ -113,7 +113,7 @@ describe("egressFetch", () => {
     });
   }
 
-  it("egressFetch() follows as many redirects as the limit says, and no more", async () => {
+  it("egressFetch() follows redirects up to the limit and no more", async () => {
     await using origin = await startHttpServer((request, response) => {
       const left = Number(request.url?.slice(1));
       if (left > 0) response.writeHead(302, { Location: `/${left - 1}` });
@@ -143,7 +143,7 @@ describe("egressFetch", () => {
     [308, "PUT", "PUT", "body"],
   ] as const;
   for (const [status, method, becomes, body] of redirects) {
-    it(`egressFetch() makes ${method} ${becomes} on ${status}`, async () => {
+    it(`egressFetch() turns ${method} into ${becomes} on ${status}`, async () => {
       await using origin = await startHttpServer(async (request, response) => {
         if (request.url === "/") return response.writeHead(status, { Location: "/next" }).end();
         return response
@@ -161,7 +161,7 @@ describe("egressFetch", () => {
     });
   }
 
-  it("egressFetch() shows credentials to the origin they are for, and to no other", async () => {
+  it("egressFetch() sends credentials only to their origin", async () => {
     await using other = await startHttpServer((request, response) =>
       response.end(JSON.stringify(request.headers)),
     );
@@ -186,7 +186,7 @@ describe("egressFetch", () => {
       .and.not.have.any.keys("authorization", "cookie");
   });
 
-  it("egressFetch() keeps connections, and asks anew when one turns out closed", async () => {
+  it("egressFetch() reuses connections, and retries if one turns out closed", async () => {
     let answers = 0;
     await using origin = await startTcpServer((socket) => {
       let served = 0;
@@ -203,7 +203,7 @@ describe("egressFetch", () => {
     expect([answers, origin.accepted()]).to.deep.equal([4, 2]);
   });
 
-  it("egressFetch() asks anew once, and not at all where no more may leave", async () => {
+  it("egressFetch() retries once, and never if no more requests may leave", async () => {
     let asked = 0;
     await using origin = await startTcpServer((socket) => {
       socket.on("data", () => {
@@ -228,7 +228,7 @@ describe("egressFetch", () => {
     expect([asked, origin.accepted()]).to.deep.equal([5, 3]);
   });
 
-  it("egressFetch() asks anew for no answer that has begun, and no request that may have had an effect", async () => {
+  it("egressFetch() does not retry after a response began, nor a request that may have had an effect", async () => {
     let begun = "HTTP/1.1 200";
     await using origin = await startTcpServer((socket) => {
       let served = 0;
@@ -265,7 +265,7 @@ describe("egressFetch", () => {
     }
   });
 
-  it("egressFetch() ends when nothing moves, and when its signal is aborted, before or within the body", async () => {
+  it("egressFetch() ends when no bytes arrive and when its signal aborts, before or within the body", async () => {
     await using silent = await startTcpServer(() => {});
     const url = `http://open.test:${silent.port}/`;
     expect(await refusalOf(get(url, { idleMs: 20 }))).to.include({ code: "navigation_timed_out" });
@@ -288,7 +288,7 @@ describe("egressFetch", () => {
     expect(await body).to.have.property("message", "left");
   });
 
-  it("a connection that another host keeps is in nobody's way, and the longest idle ones go", async () => {
+  it("idle connections to other hosts block nothing, and the longest idle are closed", async () => {
     await using origin = await startHttpServer((_request, response) => response.end("ok"));
     await using closed = await startHttpServer(() => {});
     await closed.close();
@@ -313,7 +313,7 @@ describe("egressFetch", () => {
     await until("three are kept", () => origin.open() === 3);
   });
 
-  it("egressFetch() ends by its signal while it waits for a connection that never comes", async () => {
+  it("egressFetch() ends by its signal while it waits for a connection", async () => {
     for (const scheme of ["http", "https"]) {
       const leaving = new AbortController();
       const connecting = Promise.withResolvers<void>();
@@ -330,7 +330,7 @@ describe("egressFetch", () => {
     }
   });
 
-  it("close() leaves no connection", async () => {
+  it("close() closes all connections", async () => {
     await using origin = await startHttpServer((_request, response) => response.end("ok"));
     await text((await get(`http://open.test:${origin.port}/`)).body);
     expect(origin.open()).to.equal(1);

@@ -275,7 +275,7 @@ function decodedBody(
   });
 }
 
-/** Such an answer has no body, whatever it says of its encoding (RFC 9110, section 6.4.1). */
+/** Such a response has no body, whatever its Content-Encoding (RFC 9110, section 6.4.1). */
 function isEmpty(answer: IncomingMessage, method: string): boolean {
   return (
     method === "HEAD" ||

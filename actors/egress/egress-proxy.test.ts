@@ -19,7 +19,7 @@ import { EGRESS_FAILURES_MAX } from "./egress-failures.ts";
 
 describe("EgressProxy", () => {
   describe("with a cap on bytes", () => {
-    it("passes what fits, to the byte", async () => {
+    it("passes bytes up to the cap", async () => {
       await using origin = await startHttpServer((_request, response) =>
         response.end("x".repeat(100_000)),
       );
@@ -39,7 +39,7 @@ describe("EgressProxy", () => {
       expect(codes(short)).to.deep.equal(["transfer_too_large"]);
     });
 
-    it("cuts every connection past it, refuses more, and starts anew with the next task", async () => {
+    it("closes every connection past the cap, refuses more, and resets with the next task", async () => {
       await using origin = await startTcpServer((socket) => socket.pipe(socket));
       await using proxy = await openProxy({ bytesMax: 2_000 });
       const authority = `open.test:${origin.port}`;
@@ -66,7 +66,7 @@ describe("EgressProxy", () => {
     });
   });
 
-  it("opens as many connections at once as the limit says, and no more", async () => {
+  it("opens concurrent connections up to the limit and no more", async () => {
     await using origin = await startTcpServer((socket) => socket.pipe(socket));
     await using proxy = await openProxy({ connectionsMax: 2 });
     const authority = `open.test:${origin.port}`;
@@ -80,7 +80,7 @@ describe("EgressProxy", () => {
     await openTunnel(proxy, authority);
   });
 
-  it("accepts twice as many clients as that, and drops one more", async () => {
+  it("accepts twice as many clients as connections, and drops one more", async () => {
     await using proxy = await openProxy({ connectionsMax: 2 });
     const clients = Array.from({ length: 5 }, () => connect(portOf(proxy), "127.0.0.1"));
     const dropped = await Promise.race(clients.map((client) => gone(client).then(() => client)));
@@ -88,7 +88,7 @@ describe("EgressProxy", () => {
     for (const client of clients) client.destroy();
   });
 
-  it("cuts off a client that sends a request before the last one is answered, and forgets both", async () => {
+  it("disconnects a client that sends a request before the last response, and drops both", async () => {
     await using silent = await startTcpServer(() => {});
     await using proxy = await openProxy({ connectionsMax: 1 });
     const request = `GET http://open.test:${silent.port}/ HTTP/1.1\r\nHost: x\r\n${authorization(proxy)}\r\n`;
@@ -98,7 +98,7 @@ describe("EgressProxy", () => {
     await openTunnel(proxy, `open.test:${silent.port}`);
   });
 
-  it("begin() starts counters and failures anew, and leaves connections as they are", async () => {
+  it("begin() resets counters and failures, and keeps connections", async () => {
     await using origin = await startTcpServer((socket) => socket.pipe(socket));
     await using proxy = await openProxy();
     const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
@@ -115,7 +115,7 @@ describe("EgressProxy", () => {
     expect([proxy.bytes, codes(proxy)]).to.deep.equal([{ received: 3, sent: 3 }, []]);
   });
 
-  it("remembers the latest failures, as many as the limit says", async () => {
+  it("remembers the latest failures up to the limit", async () => {
     await using proxy = await openProxy();
     for (let index = 0; index <= EGRESS_FAILURES_MAX; index += 1)
       await ask(proxy, `http://unknown-${index}.test/`);
@@ -125,7 +125,7 @@ describe("EgressProxy", () => {
     expect(proxy.failureOf("http://unknown-0.test/")).to.equal(undefined);
   });
 
-  it("lets go of the origin when the client leaves, answered or not", async () => {
+  it("closes the connection to the origin when the client disconnects, before or after a response", async () => {
     await using silent = await startTcpServer(() => {});
     await using endless = await startHttpServer((_request, response) =>
       response.write("and so on"),
@@ -143,7 +143,7 @@ describe("EgressProxy", () => {
     expect(proxy.failures).to.deep.equal([]);
   });
 
-  it("stops connecting when the client leaves", async () => {
+  it("stops connecting when the client disconnects", async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<string[]>();
     await using origin = await startTcpServer(() => {});
@@ -167,7 +167,7 @@ describe("EgressProxy", () => {
     expect(proxy.failures).to.deep.equal([]);
   });
 
-  it("close() leaves no socket, on either side", async () => {
+  it("close() closes all sockets, on either side", async () => {
     await using origin = await startTcpServer((socket) => socket.resume());
     const proxy = await openProxy();
     const authority = `open.test:${origin.port}`;

@@ -255,8 +255,7 @@ export class EgressProxy {
   }
 
   /**
-   * Resolves when a browser that is asked for the credentials could know them. The first to show them are how it
-   * does.
+   * Resolves when a browser could answer a challenge, which is once it has shown the credentials for the first time.
    */
   async #challengeable({ url }: IncomingMessage): Promise<void> {
     if (url === AUTHORIZE_URL) return;

@@ -53,7 +53,7 @@ describe("EgressProxy refuses", () => {
     expect(proxy.failureOf("http://open.test:25/")?.detail).to.equal("port 25 is blocked");
   });
 
-  it("a redirect's target, being a request of its own", async () => {
+  it("the target of a redirect, which is a separate request", async () => {
     await using origin = await startHttpServer((_request, response) =>
       response.writeHead(302, { Location: "http://127.0.0.1/" }).end(),
     );
@@ -79,7 +79,7 @@ describe("EgressProxy refuses", () => {
     });
   }
 
-  it("whoever does not know the credentials", async () => {
+  it("clients without the credentials", async () => {
     await using proxy = await openProxy();
     await using other = await openProxy();
     const challenge = /^HTTP\/1.1 407 [\s\S]*Proxy-Authenticate: Basic /;
@@ -94,7 +94,7 @@ describe("EgressProxy refuses", () => {
     expect(proxy.bytes).to.deep.equal({ received: 0, sent: 0 });
   });
 
-  it("headers past the limit, either way", async () => {
+  it("headers past the limit, in requests and responses", async () => {
     await using origin = await startHttpServer((request, response) => {
       const length = Number(request.headers["x-length"]);
       if (length > 0) response.setHeader("X-Long", "x".repeat(length));
@@ -116,7 +116,7 @@ describe("EgressProxy refuses", () => {
 });
 
 describe("EgressProxy resolves a name", () => {
-  it("once, and dials what it checked, whatever the name says later", async () => {
+  it("once, and dials the checked address, whatever the name resolves to later", async () => {
     await using open = await startHttpServer((_request, response) => response.end("open"));
     let lookups = 0;
     await using proxy = await openProxy(

@@ -13,7 +13,7 @@ import {
 import { startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
 
 describe("HttpExchange", () => {
-  it("passes a request on with its path, headers and body, and the answer back", async () => {
+  it("forwards a request with its path, headers and body, and returns the response", async () => {
     await using origin = await startHttpServer(async (request, response) => {
       const body = await text(request);
       response.writeHead(207, "Some", {
@@ -54,7 +54,7 @@ describe("HttpExchange", () => {
     ]);
   });
 
-  it("frames a chunked body anew, and a missing one as empty", async () => {
+  it("re-encodes a chunked body, and sends a missing one as empty", async () => {
     await using origin = await startHttpServer(async (request, response) => {
       response.end(
         `${request.headers["transfer-encoding"]} ${request.headers["content-length"]} ${await text(request)}`,
@@ -84,7 +84,7 @@ describe("HttpExchange", () => {
   });
 
   for (const head of ["200 O\x7fK\r\nX: 1", "200 OK\r\nX: \x7f"]) {
-    it(`answers 502 for the head ${JSON.stringify(head)}, which Node reads and does not write`, async () => {
+    it(`answers 502 for the head ${JSON.stringify(head)}, which Node parses but cannot send`, async () => {
       await using origin = await startTcpServer((socket) =>
         socket.end(`HTTP/1.1 ${head}\r\nContent-Length: 0\r\n\r\n`),
       );
@@ -130,7 +130,7 @@ describe("HttpExchange", () => {
     expect(origin.accepted()).to.equal(2);
   });
 
-  it("asks again over a new connection when a kept one turns out closed", async () => {
+  it("retries over a new connection when a reused one turns out closed", async () => {
     let answers = 0;
     await using origin = await startTcpServer((socket) => {
       let served = false;
@@ -153,7 +153,7 @@ describe("HttpExchange", () => {
     expect(proxy.failures).to.deep.equal([]);
   });
 
-  it("asks again for no answer that has begun", async () => {
+  it("does not retry after a response began", async () => {
     await using origin = await startTcpServer((socket) => {
       let served = 0;
       socket.on("data", () => {
@@ -169,7 +169,7 @@ describe("HttpExchange", () => {
     expect(origin.accepted()).to.equal(1);
   });
 
-  it("asks again once and no more", async () => {
+  it("retries only once", async () => {
     let asked = 0;
     await using origin = await startTcpServer((socket) => {
       socket.on("data", () => {
@@ -185,7 +185,7 @@ describe("HttpExchange", () => {
     expect([asked, origin.accepted()]).to.deep.equal([3, 2]);
   });
 
-  it("does not pass on a label that only the proxy may give", async () => {
+  it("does not forward a label that only the proxy may set", async () => {
     await using origin = await startHttpServer((_request, response) =>
       response.writeHead(403, { "X-Trunkline-Egress": "refused" }).end(),
     );
@@ -195,7 +195,7 @@ describe("HttpExchange", () => {
     expect(answer.headers).not.to.have.property("x-trunkline-egress");
   });
 
-  it("cuts the client off when the answer is cut off, and says so", async () => {
+  it("disconnects the client when the response breaks off, and reports the failure", async () => {
     await using origin = await startTcpServer((socket) => {
       socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
     });
@@ -207,7 +207,7 @@ describe("HttpExchange", () => {
 });
 
 describe("HttpExchange with an origin that fails", () => {
-  it("refused", async () => {
+  it("reports a refused connection", async () => {
     const port = await unusedPort();
     await using proxy = await openProxy();
     expect((await ask(proxy, `http://open.test:${port}/`)).headers["x-trunkline-egress"]).to.equal(
@@ -221,7 +221,7 @@ describe("HttpExchange with an origin that fails", () => {
     });
   });
 
-  it("closed without an answer", async () => {
+  it("reports a connection closed without a response", async () => {
     await using origin = await startTcpServer((socket) =>
       socket.once("data", () => socket.destroy()),
     );
@@ -230,7 +230,7 @@ describe("HttpExchange with an origin that fails", () => {
     expect(codes(proxy)).to.deep.equal(["connection_closed"]);
   });
 
-  it("switched protocols unasked", async () => {
+  it("reports an unrequested switch of protocols", async () => {
     await using origin = await startTcpServer((socket) =>
       socket.once("data", () =>
         socket.write("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
@@ -240,14 +240,14 @@ describe("HttpExchange with an origin that fails", () => {
     expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(502);
   });
 
-  it("spoke something else", async () => {
+  it("reports a response in another protocol", async () => {
     await using origin = await startTcpServer((socket) => socket.end("220 mail.test ESMTP\r\n"));
     await using proxy = await openProxy();
     expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(502);
     expect(codes(proxy)).to.deep.equal(["network_failed"]);
   });
 
-  it("silent", async () => {
+  it("reports an origin that does not respond", async () => {
     await using origin = await startTcpServer(() => {});
     await using proxy = await openProxy({ idleMs: 40 });
     expect((await ask(proxy, `http://open.test:${origin.port}/`)).status).to.equal(504);

@@ -25,7 +25,7 @@ describe("http headers", () => {
     });
   }
 
-  it("endToEndHeaders() drops what Connection names, wherever it stands, but not what frames the message", () => {
+  it("endToEndHeaders() drops headers that Connection names in any position, but not those that frame the message", () => {
     const headers = [
       "X-Hop",
       "1",
@@ -41,7 +41,7 @@ describe("http headers", () => {
     expect(endToEndHeaders(headers)).to.deep.equal(["Content-Length", "3"]);
   });
 
-  it("endToEndHeaders() drops what it is told to", () => {
+  it("endToEndHeaders() drops the headers of its parameter", () => {
     expect(
       endToEndHeaders(["HOST", "a", "Expect", "100-continue"], ["host", "expect"]),
     ).to.deep.equal([]);

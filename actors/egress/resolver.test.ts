@@ -11,7 +11,7 @@ import {
 const signal = new AbortController().signal;
 
 describe("Resolve", () => {
-  it("resolve() gives all addresses of a name", async () => {
+  it("resolve() returns all addresses of a name", async () => {
     const resolve = resolverOf(async () => ["1.1.1.1", "2606:4700::1"]);
     expect(await resolve("name.test", signal)).to.deep.equal(["1.1.1.1", "2606:4700::1"]);
   });
@@ -32,24 +32,24 @@ describe("Resolve", () => {
     });
   }
 
-  it("resolve() judges an address as it is, without a lookup", async () => {
+  it("resolve() checks a literal address without a lookup", async () => {
     const resolve = resolverOf(() => Promise.reject(new Error("must not be asked")));
     expect(await resolve("1.1.1.1", signal)).to.deep.equal(["1.1.1.1"]);
     expect(await refusalOf(resolve("::1", signal))).to.include({ code: "address_refused" });
   });
 
-  it("resolve() asks the system, which knows this machine's own names", async () => {
+  it("resolve() uses the system's resolver, which knows this machine's own names", async () => {
     const resolve = createResolver({ policy: createAddressPolicy() });
     expect(await refusalOf(resolve("localhost", signal))).to.include({ code: "address_refused" });
   });
 
-  it("resolve() says that a name has no address", async () => {
+  it("resolve() reports that a name has no address", async () => {
     expect(await refusalOf(resolverOf(async () => [])("name.test", signal))).to.include({
       code: "name_not_resolved",
     });
   });
 
-  it("resolve() shares a lookup, keeps its answer for a while, and no longer", async () => {
+  it("resolve() shares a lookup, and caches its result for a limited time", async () => {
     let lookups = 0;
     let time = 0;
     const lookup = async () => [`1.1.1.${++lookups}`];
@@ -61,7 +61,7 @@ describe("Resolve", () => {
     expect(await resolve("name.test", signal)).to.deep.equal(["1.1.1.2"]);
   });
 
-  it("resolve() asks again after a failure", async () => {
+  it("resolve() looks up again after a failure", async () => {
     let lookups = 0;
     const resolve = resolverOf(async () => {
       lookups += 1;
@@ -72,7 +72,7 @@ describe("Resolve", () => {
     expect(await resolve("name.test", signal)).to.deep.equal(["1.1.1.1"]);
   });
 
-  it("resolve() keeps as many names as the limit says, the oldest leaving", async () => {
+  it("resolve() caches names up to the limit, and evicts the oldest", async () => {
     const asked: string[] = [];
     const resolve = resolverOf(async (name) => {
       asked.push(name);
@@ -87,7 +87,7 @@ describe("Resolve", () => {
     expect(asked.slice(EGRESS_NAMES_MAX)).to.deep.equal(["one-more.test", "0.test"]);
   });
 
-  it("resolve() ends at its deadline, and when its signal is aborted", async () => {
+  it("resolve() ends at its deadline and when its signal aborts", async () => {
     const resolve = resolverOf(() => new Promise(() => {}), { resolveMs: 5 });
     expect(await refusalOf(resolve("slow.test", signal))).to.include({
       code: "navigation_timed_out",

@@ -2,9 +2,9 @@
 import type { EgressTarget } from "./egress-guard.ts";
 
 export interface TunnelHold {
-  /** Whether what a browser sends may go on; if not, its tunnel is cut. */
+  /** Whether the browser's bytes may pass. If not, its tunnel is closed. */
   mayPass(): boolean;
-  /** The target has closed a tunnel without an answer to what came last: a browser would send that again. */
+  /** The target closed a tunnel without a response to the last request, which a browser would send again. */
   onUnanswered(): void;
 }
 

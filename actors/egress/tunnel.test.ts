@@ -13,7 +13,7 @@ import {
 import { startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
 
 describe("Tunnel", () => {
-  it("carries bytes both ways, however many", async () => {
+  it("carries any number of bytes both ways", async () => {
     await using origin = await startTcpServer((socket) => socket.pipe(socket));
     await using proxy = await openProxy();
     const tunnel = await openTunnel(proxy, `open.test:${origin.port}`);
@@ -23,7 +23,7 @@ describe("Tunnel", () => {
     expect(proxy.bytes).to.deep.equal({ received: sent.length, sent: sent.length });
   });
 
-  it("passes on bytes that came with the request itself", async () => {
+  it("forwards bytes that arrived with the request itself", async () => {
     await using origin = await startTcpServer((socket) => socket.pipe(socket));
     await using proxy = await openProxy();
     const client = connect(portOf(proxy), "127.0.0.1");
@@ -37,7 +37,7 @@ describe("Tunnel", () => {
     expect(received).to.match(/^HTTP\/1.1 200 [\s\S]*\r\n\r\nearly$/);
   });
 
-  it("passes on the end of one side while the other still sends", async () => {
+  it("forwards the end of one side while the other still sends", async () => {
     await using origin = await startTcpServer((socket) => {
       let received = "";
       socket.on("data", (chunk) => {
@@ -51,7 +51,7 @@ describe("Tunnel", () => {
     expect(await text(tunnel)).to.equal("got request");
   });
 
-  it("stops reading from a side while the other does not take it", async () => {
+  it("stops reading from one side while the other does not read", async () => {
     // More than the buffers of four loopback sockets hold.
     const total = 32 * 1024 * 1024;
     await using origin = await startTcpServer((socket) => socket.end(Buffer.alloc(total)));

@@ -298,7 +298,7 @@ describe("bindings of apps", function () {
     expect(await step("remove")).to.deep.equal({ found: ["copy"], deleted: [true, false] });
   });
 
-  it("ARTIFACTS has the namespaces that the configuration binds", async () => {
+  it("ARTIFACTS has only the namespaces that the configuration binds", async () => {
     const done = await step("namespaces");
     expect(done.made).to.include({ namespace: "other", repoCount: 0 });
     expect(done.none).to.deep.equal([]);
@@ -308,7 +308,7 @@ describe("bindings of apps", function () {
     expect(done.deleted).to.deep.equal([true, false]);
   });
 
-  it("ARTIFACTS is held to its namespace, by fetch() as by its methods", async () => {
+  it("ARTIFACTS is limited to its namespace, by fetch() and by its methods", async () => {
     const done = await step("outside");
     expect(done.statuses).to.deep.equal(done.statuses.map(() => 403));
     expect(done.own).to.deep.equal([200, 200, 200, 404]);
@@ -329,7 +329,7 @@ describe("bindings of apps", function () {
     expect(statusReason).to.contain("nowhere.invalid");
   });
 
-  it("a refusal of the API is thrown, with its name and number", async () => {
+  it("throws refusals of the API with their name and number", async () => {
     const refusals = await step("refusals");
     for (const { isOurs, message } of refusals) expect(isOurs, message).to.equal(true);
     const told = refusals.map(({ name, code, status }: Record<string, unknown>) => [
@@ -352,11 +352,11 @@ describe("bindings of apps", function () {
     expect(await step("elsewhere")).to.deep.equal([404, 403, 403, 403, 403]);
   });
 
-  it("ARTIFACTS carries git to the repositories of its namespace, which their tokens open", async () => {
+  it("ARTIFACTS forwards git requests to the repositories of its namespace, with their tokens", async () => {
     expect(await step("git")).to.deep.equal([200, 200, 401, 403, 403, 403, 404, 403]);
   });
 
-  it("BROWSER prints a PDF, and says how long it took", async () => {
+  it("BROWSER prints a PDF, and reports its duration", async () => {
     const done = await step("pdf");
     expect(done.begins).to.equal("%PDF-");
     expect(done.bytes).to.be.above(1_000);

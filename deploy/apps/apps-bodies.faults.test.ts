@@ -18,7 +18,7 @@ export default {
 describe("bodies of requests to apps", function () {
   this.timeout(120_000);
 
-  it("are not counted any more while their answers go on", async () => {
+  it("are no longer counted while their responses continue", async () => {
     await using platform = await AppPlatform.start();
     const { body: deployed } = await platform.deploy("takes", CODE);
     expect(deployed.errors).to.deep.equal([]);

@@ -5,7 +5,7 @@ import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 describe("the upkeep of apps", function () {
   this.timeout(240_000);
 
-  it("keeps a bundle that was deployed before and has gone with its version, so that it serves", async () => {
+  it("keeps a bundle that is deployed again while its old version is deleted", async () => {
     await using platform = await AppPlatform.start();
     const code = (text: string) => `export default { fetch: () => new Response("${text}") };`;
     await platform.deploy("again", code("first"));

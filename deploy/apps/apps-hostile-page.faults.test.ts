@@ -123,7 +123,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     page.evaluate(`(async (given) => { ${code} })(${JSON.stringify(given)})`);
   const textOf = (page: Page) => run(page, "return document.body.innerText");
 
-  it("reads nothing of ours, with credentials or without", async () => {
+  it("reads nothing of the platform, with or without credentials", async () => {
     const paths = ["/v4/accounts", "/profile/clients", "/oauth2/auth?client_id=x", "/docs", "/"];
     const read = await run(
       hostile,
@@ -138,7 +138,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     expect(await textOf(ours)).to.include('"success":false');
   });
 
-  it("changes nothing by forms that it posts, in the background or in the person's sight", async () => {
+  it("changes nothing by posting forms, in the background or visibly", async () => {
     const forms: [string, Record<string, string>][] = [
       ["/signout", {}],
       ["/login", { email: user.email, password: user.password }],
@@ -179,7 +179,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     expect(members.body.result).to.have.length(1);
   });
 
-  it("shows none of our pages in a frame, and has no access to those that it opens", async () => {
+  it("cannot show the platform's pages in a frame, nor access those that it opens", async () => {
     for (const path of ["/login", "/profile/members", "/oauth2/auth?client_id=x", "/docs"]) {
       await hostile.goto(`${hostOf("hostile")}/frame?of=${encodeURIComponent(url + path)}`);
       const frame = await until("there is a frame", () => hostile.frames()[1]);
@@ -196,7 +196,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     expect(await run(opened, "return window.opener")).to.equal(null);
   });
 
-  it("sets no cookie that we read as ours, and removes none", async () => {
+  it("cannot set or remove the platform's cookies", async () => {
     const names = (await context.cookies()).filter(({ domain }) => domain === HOST);
     const session = names.find(({ name }) => name.endsWith("tl_session"));
     expect(session?.name).to.equal("__Host-tl_session");
@@ -220,7 +220,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     expect(kept?.value).to.equal(session?.value);
   });
 
-  it("sets no cookie for other apps by an answer, and has no origin of all apps to be at", async () => {
+  it("cannot set a cookie for other apps, and has no origin shared by all apps", async () => {
     for (const domain of [HOST, `apps.${HOST}`, `${platform.accountId}.apps.${HOST}`]) {
       await hostile.goto(`${hostOf("hostile")}/domain?domain=${domain}`);
     }
@@ -233,7 +233,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     }
   });
 
-  it("gets no cookie and no address of ours, at its own origin and below ours", async () => {
+  it("gets no cookie and no referrer of the platform, at its own origin and below the platform's", async () => {
     for (const path of [`${hostOf("hostile")}/headers`, below("/headers")]) {
       await ours.goto(`${url}/profile/clients`);
       await run(ours, "setTimeout(() => { location.href = given; })", path);
@@ -247,7 +247,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     }
   });
 
-  it("runs nothing below our own address: no script, no worker, no question for a password", async () => {
+  it("cannot run scripts, workers or password prompts below the platform's address", async () => {
     for (const path of ["/script", "/drawing"]) {
       await ours.goto(below(path));
       expect(await ours.title(), path).to.equal("hostile");

@@ -15,7 +15,7 @@ export default {
 };
 `;
 
-describe("requests to code of apps whose host is killed", function () {
+describe("requests to an app whose host is killed", function () {
   this.timeout(300_000);
   let scene: AppScene;
   let outside: Server;
@@ -71,7 +71,7 @@ describe("requests to code of apps whose host is killed", function () {
     expect(await told).to.include({ status: 200, text: "seen" });
   });
 
-  it("that no code has yet run at the next host", async () => {
+  it("are run by the next host if no code has run yet", async () => {
     const [host] = scene.hosts;
     if (host) await scene.killHost(host);
     const told = scene.platform.ask("asking", "/late", { method: "POST", body: "1" });

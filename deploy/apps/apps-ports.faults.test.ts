@@ -82,7 +82,7 @@ describe("ports of apps on a single machine", function () {
     expect(await deploy("one")).to.equal(url);
   });
 
-  it("an app gets only its own cookies: none of another app, none of ours, and none that scripts set", async () => {
+  it("an app gets only its own cookies: none of another app, none of the platform, and none that scripts set", async () => {
     const [one, two] = [await deploy("one"), await deploy("two")];
     expect(one).to.not.equal(two);
     const set = await get(`${one}/?set=${encodeURIComponent("sid=1; Domain=localhost; Path=/")}`);
@@ -95,7 +95,7 @@ describe("ports of apps on a single machine", function () {
     expect(await seen(two)).to.equal(null);
   });
 
-  it("neither is at the other's host: pages of ours lead to 127.0.0.1, ports of apps to localhost", async () => {
+  it("redirects the platform's pages to 127.0.0.1, and apps' ports to localhost", async () => {
     const own = `http://127.0.0.1:${port}`;
     const host = `localhost:${port}`;
     for (const [method, path] of [
@@ -141,7 +141,7 @@ describe("ports of apps on a single machine", function () {
     expect((await platform.rest("GET", "/apps/four")).body.result.url).to.equal(url);
   });
 
-  it("ports stay over a restart, and one that is taken by then is named at the next deploy", async () => {
+  it("ports survive a restart, and the next deploy names a port that is in use by then", async () => {
     const [one, two] = [await deploy("one"), await deploy("two")];
     instance.signal("SIGTERM");
     await instance.exit();
@@ -171,7 +171,7 @@ describe("ports of apps on a single machine", function () {
     expect((await get(two)).status).to.equal(200);
   });
 
-  it("an app whose port is outside of the range gets another at the next start", async () => {
+  it("an app whose port is outside the range gets another at the next start", async () => {
     const before = (await platform.rest("GET", "/apps/one")).body.result.url;
     instance.signal("SIGTERM");
     await instance.exit();

@@ -107,7 +107,7 @@ describe("a stock client on an app's own origin", function () {
     }
   });
 
-  it("an app gets no cookie of ours, of another app, or of its scripts, and its scripts read none", async () => {
+  it("an app gets no cookies of the platform, another app, or its scripts, and its scripts read none", async () => {
     await page.goto(`${platform.url}/login`);
     await page.type("aria/Email[role='textbox']", platform.credentials.user.email);
     await page.type("input[type=password]", platform.credentials.user.password);

@@ -51,7 +51,7 @@ export default {
 };
 `;
 
-describe("answers of apps that go on", function () {
+describe("streaming responses of apps", function () {
   this.timeout(120_000);
   let platform: AppPlatform;
   let url: string;
@@ -93,7 +93,7 @@ describe("answers of apps that go on", function () {
       (error: Error) => error.message,
     );
 
-  it("an event arrives when it is made, and the end too", async () => {
+  it("an event arrives when it is sent, and so does the end", async () => {
     const { next } = await listen();
     for (const text of ["one", "two"]) {
       await say(text);
@@ -103,7 +103,7 @@ describe("answers of apps that go on", function () {
     expect(await next()).to.equal("(end)");
   });
 
-  it("the app hears that its client has left", async () => {
+  it("the app is notified that its client has disconnected", async () => {
     const leaving = new AbortController();
     const { next } = await listen(leaving.signal);
     await say("one");
@@ -112,13 +112,13 @@ describe("answers of apps that go on", function () {
     await until("it knows", async () => (await told("left")) === 1);
   });
 
-  it("an answer that breaks off does not look complete", async () => {
+  it("a response that breaks off does not look complete", async () => {
     const thrown = await listen();
     await say("throw");
     expect(await failureOf(thrown.next())).to.equal("terminated");
   });
 
-  it("a client that leaves before the head keeps nothing open either", async () => {
+  it("a client that disconnects before the head leaves nothing open either", async () => {
     const leaving = new AbortController();
     const answer = failureOf(fetch(`${url}/slow`, { signal: leaving.signal }));
     await until("it is under way", async () => (await told("slow-ones")) === 1);
@@ -127,7 +127,7 @@ describe("answers of apps that go on", function () {
     await until("it knows", async () => (await told("left")) === 1);
   });
 
-  it("a new version of an app serves at once although an answer goes on", async () => {
+  it("a new version of an app serves at once although a response continues", async () => {
     const open = await listen();
     await say("one");
     expect(await open.next()).to.equal("data: one\n\n");
@@ -141,14 +141,14 @@ describe("answers of apps that go on", function () {
     expect(answer.status).to.equal(200);
   });
 
-  it("HEAD has the head alone", async () => {
+  it("HEAD returns the head only", async () => {
     const answer = await fetch(url, { method: "HEAD" });
     expect(answer.headers.get("content-type")).to.equal("text/event-stream");
     expect(await answer.text()).to.equal("");
     await until("the app hears that nobody reads on", async () => (await told("left")) === 1);
   });
 
-  it("an answer of a stopping platform does not look complete", async () => {
+  it("a response of a stopping platform does not look complete", async () => {
     const stopped = await listen();
     await say("one");
     expect(await stopped.next()).to.equal("data: one\n\n");

@@ -62,7 +62,7 @@ describe("tokens that an app is sent", function () {
     return (await platform.rest("POST", "/tokens", { name: "made", policies })).body.result;
   }
 
-  it("are identified: their owner and what they open, and nothing about those that open nothing", async () => {
+  it("identify their owner and permissions; invalid ones identify nothing", async () => {
     const { id, value } = await mint("artifacts.read", "apps.read");
     const permissions = ["artifacts.read", "apps.read"];
     const { accountId } = platform;
@@ -98,7 +98,7 @@ describe("tokens that an app is sent", function () {
     await until("it is revoked", async () => (await who(token)) === null);
   });
 
-  it("decide who may open a socket", async () => {
+  it("can be required to open a socket", async () => {
     const good = await mint("artifacts.read");
     const poor = await mint("apps.read");
     const path = "/agents/desk/room";

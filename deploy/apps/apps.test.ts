@@ -93,7 +93,7 @@ describe("apps", function () {
   after(() => platform[Symbol.asyncDispose]());
   const text = async (path: string) => (await platform.ask("hooks", path)).text;
 
-  it("answer below our address: without cookies, and sandboxed", async () => {
+  it("are served below the platform's address without cookies, and sandboxed", async () => {
     const { headers, status } = await platform.ask("hooks", "/page");
     expect(status).to.equal(200);
     expect(headers["set-cookie"]).to.equal(undefined);
@@ -103,7 +103,7 @@ describe("apps", function () {
     expect(asked.text).to.not.include("ours");
   });
 
-  it("answer at their own origin, where cookies are theirs and no path is ours", async () => {
+  it("are served at their own origin, with their own cookies and all paths", async () => {
     const own = { ownOrigin: true };
     const { headers } = await platform.ask("hooks", "/page", {}, own);
     expect(headers["set-cookie"]).to.deep.equal(["app=1"]);
@@ -116,7 +116,7 @@ describe("apps", function () {
     expect((await platform.ask("nobody", "/", {}, own)).status).to.equal(404);
   });
 
-  it("take a request of the limit and refuse a larger one", async () => {
+  it("accept a request of the limit and refuse a larger one", async () => {
     const most = Buffer.alloc(APP_REQUEST_BYTES_MAX, "x");
     const taken = await platform.ask("hooks", "/size", { method: "POST", body: most });
     expect(taken.text).to.equal(String(APP_REQUEST_BYTES_MAX));
@@ -125,13 +125,13 @@ describe("apps", function () {
     expect(refused.status).to.equal(413);
   });
 
-  it("take a request whose client offers another protocol", async () => {
+  it("accept a request whose client offers another protocol", async () => {
     const headers = { connection: "upgrade", upgrade: "h2c" };
     const taken = await platform.ask("hooks", "/size", { method: "POST", headers, body: "abc" });
     expect(taken.text).to.equal("3");
   });
 
-  it("have vars and secrets, a changed one from the next request on; nobody can read a secret back", async () => {
+  it("have vars and secrets, which apply from the next request; no client can read a secret back", async () => {
     expect(await text("/secret")).to.equal("first text");
     await platform.rest("PUT", "/apps/hooks/secrets/TOKEN", { value: "second" });
     await until("the new secret is there", async () => (await text("/secret")) === "second text");
@@ -156,7 +156,7 @@ describe("apps", function () {
     );
   });
 
-  it("keep the version that serves when the next one does not start", async () => {
+  it("keep serving with the old version when the next one does not start", async () => {
     for (const broken of ["export default {", 'throw new Error("at start");']) {
       const { status, body } = await platform.deploy("hooks", broken);
       expect(status, broken).to.equal(422);
@@ -199,7 +199,7 @@ describe("apps", function () {
     expect((await platform.ask("hooks", "/in/github")).headers.allow).to.equal("POST");
   });
 
-  it("are in their gateway's metrics, without their paths", async () => {
+  it("appear in their gateway's metrics, without their paths", async () => {
     await platform.ask("hooks", "/version");
     const line = 'trunkline_http_requests_total{method="GET",route="app",status="200"}';
     await until("it is counted", async () => (await platform.instance.metrics()).includes(line));
@@ -213,7 +213,7 @@ describe("apps", function () {
     expect(told).to.include("is agents meant?").and.include("is class_name meant?");
   });
 
-  it("that are refused for an invalid configuration leave nothing in the list", async () => {
+  it("leave nothing in the list if refused for an invalid configuration", async () => {
     const config = { name: "hooks", compatibility_date: "2026-11-20" };
     const refused = await platform.rest("PUT", "/apps/other", { config, bundle: bundle("none") });
     expect(refused.status).to.equal(400);
@@ -222,7 +222,7 @@ describe("apps", function () {
     expect(result.map(({ name }: { name: string }) => name)).to.not.include("other");
   });
 
-  it("show sockets their agent's state, in the frames that clients in the field know", async () => {
+  it("send sockets their agent's state, in the frames of published clients", async () => {
     const watcher = await platform.watch("hooks", "/agents/repo-agent/room?_pk=me");
     await watcher.shown("three frames", ({ length }) => length === 3);
     expect(watcher.frames.map((frame) => JSON.parse(frame).type)).to.deep.equal([
@@ -247,7 +247,7 @@ describe("apps", function () {
     );
   });
 
-  it("close a reader that is too slow, and go on with the others", async () => {
+  it("disconnect a slow reader, and continue with the others", async () => {
     const path = "/agents/repo-agent/slow";
     const slow = await platform.watch("hooks", path);
     const other = await platform.watch("hooks", path);
@@ -260,7 +260,7 @@ describe("apps", function () {
     slow.socket.terminate();
   });
 
-  it("refuse a socket with the answer of their router", async () => {
+  it("refuse a socket with the response of their router", async () => {
     for (const [path, status] of [
       ["/refuse-sockets", 401],
       ["/agents/nobody/x", 400],
@@ -271,7 +271,7 @@ describe("apps", function () {
     }
   });
 
-  it("refuse a socket that is for no agent, and reveal nothing of what their code threw", async () => {
+  it("refuse a socket without an agent, and do not reveal the errors of their code", async () => {
     const refused = (path: string) =>
       platform.watch("hooks", path).then(
         ({ socket }) => socket.terminate(),
@@ -323,7 +323,7 @@ describe("apps", function () {
     watcher.socket.close();
   });
 
-  it("are gone when they are deleted, with their agents' data", async () => {
+  it("are deleted with their agents' data", async () => {
     await platform.rest("PUT", "/apps/brief/secrets/HOOK", { value: SECRET });
     await platform.deploy("brief", bundle("one"), {
       agents,

@@ -10,7 +10,7 @@ const PAGE_BYTES = 4 * MB;
 /** Each quote is two bytes in JSON, so this page alone exceeds a response. */
 const LARGE_PAGE_QUOTES = 8 * MB;
 
-describe("crawl as a client reads it", function () {
+describe("crawl results and events", function () {
   this.timeout(180_000);
   let scene: CrawlScene;
   let site: WebSite;
@@ -34,7 +34,7 @@ describe("crawl as a client reads it", function () {
     await site[Symbol.asyncDispose]();
   });
 
-  it("events tell how it stands, of each page, and that it has ended; then they are over", async () => {
+  it("events report the state, each page and the end, and then the stream ends", async () => {
     expect(events[0]).to.deep.include({ event: "status" });
     expect(events.at(-1)?.event).to.equal("finished");
     const whole = { id, status: "completed", total: PAGES + 2, finished: PAGES + 2 };
@@ -43,7 +43,7 @@ describe("crawl as a client reads it", function () {
     expect((await follow(id)).at(-1)?.event).to.equal("finished");
   });
 
-  it("answers are CRAWL_ANSWER_BYTES_MAX at most but for a larger record alone, and the cursor walks each once", async () => {
+  it("responses have at most CRAWL_ANSWER_BYTES_MAX except a single larger record, and the cursor visits each record once", async () => {
     const urls: string[] = [];
     let answers = 0;
     for (let query = ""; ; ) {

@@ -63,7 +63,7 @@ describe("crawl of a hostile site", function () {
     expect(records.filter(({ status }) => status === "completed")).to.have.length(300);
   });
 
-  it("ends after CRAWL_REDIRECTS_MAX redirects where there is always another", async () => {
+  it("ends after CRAWL_REDIRECTS_MAX redirects of an endless chain", async () => {
     const site = await sites.endlessRedirects();
     const { summary, records } = await crawl(site);
     expect(summary.status).to.equal("completed");
@@ -72,7 +72,7 @@ describe("crawl of a hostile site", function () {
     expect(records[0]?.reason).to.include(String(CRAWL_REDIRECTS_MAX));
   });
 
-  it("cuts bodies of 10 GB, plain or packed, and says so", async () => {
+  it("truncates bodies of 10 GB, plain or compressed, and reports it", async () => {
     const { summary, records } = await crawl(await sites.hugeBodies());
     expect(summary.status).to.equal("completed");
     expect(records).to.have.length(3);
@@ -83,7 +83,7 @@ describe("crawl of a hostile site", function () {
     }
   });
 
-  it("takes bytes that are no text in any charset", async () => {
+  it("accepts bytes that are not text in any charset", async () => {
     const { summary, records } = await crawl(await sites.badEncodings(), {
       formats: ["html", "markdown"],
     });
@@ -95,7 +95,7 @@ describe("crawl of a hostile site", function () {
     }
   });
 
-  it("ends where sitemaps list themselves and others without end", async () => {
+  it("ends if sitemaps list themselves and others endlessly", async () => {
     // The nesting limit ends it. If each sitemap lists many, CRAWL_SITEMAPS_MAX does.
     const site = await sites.endlessSitemaps(2);
     const { summary } = await crawl(site);
@@ -104,7 +104,7 @@ describe("crawl of a hostile site", function () {
     expect(new Set(site.paths).size).to.equal(site.paths.length);
   });
 
-  it("goes past links of 100 kB", async () => {
+  it("skips links of 100 kB", async () => {
     const { summary, records } = await crawl(await sites.longAddresses(), { limit: 100 });
     expect(summary).to.deep.include({ status: "completed", total: 2 });
     expect(records.filter(({ status }) => status === "completed")).to.have.length(2);
@@ -127,7 +127,7 @@ describe("crawl of a hostile site", function () {
     expect(site.paths.toSorted()).to.deep.equal(["/", "/a", "/b", "/robots.txt", "/sitemap.xml"]);
   });
 
-  it("gets past pages that drip", async () => {
+  it("continues after slow pages", async () => {
     const { summary, records } = await crawl(await sites.slowDrip(), {
       // A dripping sitemap has two minutes.
       source: "links",
@@ -141,7 +141,7 @@ describe("crawl of a hostile site", function () {
     expect(drip?.reason).to.include("took longer than 15000 ms");
   });
 
-  it("gets past scripts that never end, ask, grow, or leave", async () => {
+  it("continues after scripts that never end, open dialogs, grow or navigate away", async () => {
     const { summary, records } = await crawl(await sites.badScripts(), {
       render: true,
       gotoOptions: { timeout: 10_000 },
@@ -157,7 +157,7 @@ describe("crawl of a hostile site", function () {
     }
   });
 
-  it("gets past pages that end their browser, and no other page is to blame", async () => {
+  it("continues after pages that crash their browser, and fails no other page", async () => {
     // The latest browser is that of a page that is alone.
     const endBrowser = () => {
       const [latest] = scene.pidsOf("browser").flatMap(childrenOf).toReversed();

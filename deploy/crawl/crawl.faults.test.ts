@@ -48,7 +48,7 @@ describe("crawl under faults", function () {
     await started.disposeAsync();
   });
 
-  it("processes are killed one after the other, and all at once", async () => {
+  it("kills processes one after the other, and all at once", async () => {
     const job = await start("walk");
     await further(job);
     await scene.killOne("browser");
@@ -60,7 +60,7 @@ describe("crawl under faults", function () {
     await expectWhole(job);
   });
 
-  it("the bus is killed, and connections are cut and stall", async () => {
+  it("kills the bus, and cuts and stalls connections", async () => {
     const job = await start("walk");
     await further(job);
     await scene.killBus(scene.random.integer(0, 500));
@@ -74,7 +74,7 @@ describe("crawl under faults", function () {
     await expectWhole(job);
   });
 
-  it("crawls are started, rendered, read and cancelled meanwhile: what was acknowledged holds", async () => {
+  it("keeps acknowledged results of crawls that are started, rendered, read and cancelled meanwhile", async () => {
     const rendered = await start("rendered", [RENDERED_HOST], { render: true });
     const small = startMany();
     await scene.killOne("browser");

@@ -18,7 +18,7 @@ describe("OAuth where nodes die", function () {
   for (const [number, step] of [...FLOW_STEPS, "what was revoked is used"].entries()) {
     for (const killed of [[number % 2], [0, 1]]) {
       const dying = killed.length === 1 ? "a node dies" : "both nodes die";
-      it(`nothing is lost where ${dying} before ${step}`, async () => {
+      it(`loses no change when ${dying} before ${step}`, async () => {
         // One begins at each node.
         const flows: OAuthFlow[] = [];
         while (flows.length < 2) flows.push(await OAuthFlow.begin(nodes, client, people++));

@@ -46,11 +46,11 @@ describe("OAuth scopes on the REST API", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  it("there is a route for each of them", () => {
+  it("each scope has a route", () => {
     expect(new Set(operations.map(({ needed }) => needed))).to.deep.equal(new Set(ALL_PERMISSIONS));
   });
 
-  it("each route is closed to tokens of other scopes, to read among them where it is to write", async () => {
+  it("each route refuses tokens of other scopes, and of the read scope if it writes", async () => {
     for (const operation of operations) {
       const others = ALL_PERMISSIONS.filter((held) => !permits([held], operation.needed));
       for (const held of new Set([others[0], nearest(others, operation.needed)])) {
@@ -59,7 +59,7 @@ describe("OAuth scopes on the REST API", function () {
     }
   });
 
-  it("each route is open to a token with the scope alone", async () => {
+  it("each route accepts a token with only its scope", async () => {
     for (const operation of operations) {
       const status = await ask(operation, operation.needed);
       expect([401, 403], name(operation)).not.to.include(status);

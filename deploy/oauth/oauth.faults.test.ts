@@ -14,7 +14,7 @@ describe("OAuth under faults", function () {
   this.timeout(600_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
-  it("nodes are killed between and in all steps from authorize to revoke", async () => {
+  it("loses no grant when nodes are killed between and in all steps from authorize to revoke", async () => {
     await using nodes = await OAuthNodes.start();
     const client = await nodes.makeClient();
     const random = new SeededRandom(seed);

@@ -20,7 +20,7 @@ interface Span {
   name: string;
 }
 
-describe("PDFs under way", function () {
+describe("PDFs in progress", function () {
   this.timeout(240_000);
   let folder: string;
   let instance: RoleProcess;
@@ -54,7 +54,7 @@ describe("PDFs under way", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  it("come out though their browser is killed", async function () {
+  it("are printed although their browser is killed", async function () {
     if (process.platform !== "linux") this.skip();
     const { pdfs, begun } = await print(4);
     await begun();
@@ -65,7 +65,7 @@ describe("PDFs under way", function () {
     await until("the time of each is counted", async () => (await used()) === 4);
   });
 
-  it("come out before a stop", async () => {
+  it("are printed before a stop ends", async () => {
     const { pdfs, begun } = await print(2);
     await begun();
     instance.signal("SIGTERM");
@@ -73,7 +73,7 @@ describe("PDFs under way", function () {
     expect(await instance.exit()).to.equal(0);
   });
 
-  it("leave one trace from the request to the account that is told their time", async () => {
+  it("leave one trace from the request to the account that counts their browser time", async () => {
     const traceId = "0af7651916cd43dd8448eb211c80319c";
     const { pdfs } = await print(1, { traceparent: `00-${traceId}-b7ad6b7169203331-01` });
     expect(await Promise.all(pdfs)).to.deep.equal(["200 %PDF-"]);

@@ -41,7 +41,7 @@ describe("FailedAuthentications", () => {
     return error instanceof ActorError ? [error.code, error.details.retryAfterS] : error;
   };
 
-  it("begin() lets as many guesses at an identity fail as the limit, and no more until the window ends", async () => {
+  it("begin() allows failed guesses at an identity up to the limit, and none more until the window ends", async () => {
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     now += AUTHENTICATION_WINDOW_MS - 1_500;
     expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", 2]);
@@ -52,14 +52,14 @@ describe("FailedAuthentications", () => {
     expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", whole]);
   });
 
-  it("begin() refuses no other identity of an address that failed too often", async () => {
+  it("begin() admits another identity from an address that failed too often", async () => {
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) {
       expect(await settle("a", `neighbour ${i}`, "right", "good")).to.equal(0);
     }
   });
 
-  it("settle() returns how long to wait once an address has had more unknown credentials than the limit", async () => {
+  it("settle() returns the wait once an address has sent more unknown credentials than the limit", async () => {
     await invent("a", AUTHENTICATION_FAILURES_MAX - 1);
     expect(await settle("a", "y", "bad", "unknown")).to.equal(0);
     expect(await settle("a", "z", "bad", "unknown")).to.equal(60);
@@ -68,7 +68,7 @@ describe("FailedAuthentications", () => {
     expect(await settle("b", "z", "bad", "unknown")).to.equal(0);
   });
 
-  it("begin() looks up a few at a time from an address that failed too often, in the order of their coming", async () => {
+  it("begin() admits a few lookups at a time from an address that failed too often, in order of arrival", async () => {
     await invent("a", AUTHENTICATION_FAILURES_MAX);
     const running = [];
     for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) running.push(await begin("a", `${i}`, "bad"));
@@ -88,7 +88,7 @@ describe("FailedAuthentications", () => {
     for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) await begin("a", `after ${i}`, "bad");
   });
 
-  it("begin() counts guesses that are not settled, and one proof once", async () => {
+  it("begin() counts unsettled guesses, and each credential once", async () => {
     const same = await begin("a", "x", "same");
     for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) await begin("a", "x", "same");
     for (let i = 1; i < AUTHENTICATION_FAILURES_MAX; i++) await begin("a", "x", `bad ${i}`);
@@ -97,7 +97,7 @@ describe("FailedAuthentications", () => {
     await begin("a", "x", "next");
   });
 
-  it("begin() always lets a credential pass that was good, from any address", async () => {
+  it("begin() always admits a credential that was valid before, from any address", async () => {
     await settle("a", "x", "right", "good");
     now += 10 * AUTHENTICATION_WINDOW_MS;
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
@@ -107,14 +107,14 @@ describe("FailedAuthentications", () => {
     await settle("b", "x", "right", "good");
   });
 
-  it("begin() forgets a credential that is good no more", async () => {
+  it("begin() forgets a credential that is no longer valid", async () => {
     await settle("a", "x", "right", "good");
     await settle("a", "x", "right", "unknown");
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     expect(await refusal(begin("a", "x", "right"))).to.have.length(2);
   });
 
-  it("begin() forgets the oldest of more addresses, and of more good credentials, than the limit", async () => {
+  it("begin() evicts the oldest addresses and valid credentials past the limit", async () => {
     await settle("a", "x", "right", "good");
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     for (let i = 1; i < AUTHENTICATION_CLIENTS_MAX; i++) {

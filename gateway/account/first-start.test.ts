@@ -47,7 +47,7 @@ describe("first start", () => {
     await checkWorks(actors, credentials);
   });
 
-  it("firstStart() adds a token for metrics to what an earlier release wrote, but where the settings have one", async () => {
+  it("firstStart() adds a metrics token to the file of an earlier release, unless the settings have one", async () => {
     const actors = newActors();
     const dataDir = await newFolder();
     const metricsToken = "a-token-of-the-settings";
@@ -62,7 +62,7 @@ describe("first start", () => {
     expect(await read(dataDir)).to.deep.equal({ ...others, metrics_token });
   });
 
-  it("firstStart() keeps what it made, and follows a public address that changed", async () => {
+  it("firstStart() keeps its credentials, and updates a changed public address", async () => {
     const actors = newActors();
     const dataDir = await newFolder();
     await firstStart({ actors, dataDir, publicUrl, logger });
@@ -108,7 +108,7 @@ describe("first start", () => {
     expect(await read(dataDir)).to.deep.equal(before);
   });
 
-  it("firstStart() on a new bus makes the folder's old credentials true again", async () => {
+  it("firstStart() on a new bus restores the folder's old credentials", async () => {
     const dataDir = await newFolder();
     await firstStart({ actors: newActors(), dataDir, publicUrl, logger });
     const before = await read(dataDir);
@@ -118,7 +118,7 @@ describe("first start", () => {
     await checkWorks(actors, before);
   });
 
-  it("firstStart() begins anew over a file that was cut short", async () => {
+  it("firstStart() replaces a truncated file", async () => {
     for (const text of ["", '{"base_url":"http://', '{"base_url":"x"']) {
       const actors = newActors();
       const dataDir = await newFolder();
@@ -153,7 +153,7 @@ describe("first start", () => {
   // The calls of a first start are claim, open, register, createToken, issue.
   for (let calls = 0; calls < 5; calls++) {
     for (const when of ["before", "after"] as const) {
-      it(`firstStart() goes on where it died ${when} call ${calls + 1}`, async () => {
+      it(`firstStart() continues after it was killed ${when} call ${calls + 1}`, async () => {
         const actors = newActors();
         const dataDir = await newFolder();
         const dying = dyingAt(actors, calls, when);

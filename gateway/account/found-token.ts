@@ -11,6 +11,6 @@ export interface FoundToken {
 }
 
 export interface Tokens {
-  /** Undefined when the text is none of ours. `askedId` is the account that is to be opened. */
+  /** Undefined if the text is not a token of this platform. `askedId` is the account that the request is for. */
   read(text: string, askedId: string | undefined): FoundToken | undefined;
 }

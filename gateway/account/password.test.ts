@@ -7,7 +7,7 @@ import {
 } from "./password.ts";
 
 describe("password", () => {
-  it("passwordMatches() knows the password and no other; two hashes of one differ", async () => {
+  it("passwordMatches() accepts only the password; two hashes of one password differ", async () => {
     const [one, other] = await Promise.all([hashPassword("s3cret é"), hashPassword("s3cret é")]);
     expect(one).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
     expect(one).not.to.equal(other);
@@ -16,7 +16,7 @@ describe("password", () => {
     expect(await passwordMatches("s3cret e", one)).to.equal(false);
   });
 
-  it("passwordMatches() reads a hash of another cost, and refuses another scheme", async () => {
+  it("passwordMatches() reads a hash with other cost parameters, and refuses another scheme", async () => {
     // "pleaseletmein" of RFC 7914 section 12, its first 32 bytes.
     const stored = `scrypt$16384$8$1$${Buffer.from("SodiumChloride").toString("base64url")}$${Buffer.from(
       "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2",
@@ -27,7 +27,7 @@ describe("password", () => {
     expect(String(refused)).to.contain('"md5"');
   });
 
-  it("hashPassword() takes as many as run and wait, and refuses one more at once", async function () {
+  it("hashPassword() accepts calls up to the limits of running and waiting ones, and refuses one more at once", async function () {
     this.timeout(60_000);
     const count = PASSWORD_HASHES_AT_ONCE + PASSWORD_HASHES_WAITING_MAX;
     const all = Array.from({ length: count }, () => hashPassword("s3cret"));

@@ -93,7 +93,7 @@ describe("CrawlEvents", () => {
     httpStatus: 200,
   });
 
-  it("follow() begins with the job as it stands, then tells of pages and progress, then of the end", async () => {
+  it("follow() sends the current job, then pages and progress, then the end", async () => {
     await listen();
     const { response, events } = await follow();
     expect(response.headers["content-type"]).to.match(/^text\/event-stream/);
@@ -142,7 +142,7 @@ describe("CrawlEvents", () => {
     expect(events.at(-1)?.data.status).to.equal("cancelled_by_user");
   });
 
-  it("follow() says that updates were missed, and looks at once what they would have said", async () => {
+  it("follow() reports missed updates, and reads the current state at once", async () => {
     await listen();
     const { events } = await follow();
     await until("status", () => events.length === 1);
@@ -194,7 +194,7 @@ describe("CrawlEvents", () => {
     expect(events).to.have.length(1);
   });
 
-  it("follow() ends when the token is revoked, or its time is over", async () => {
+  it("follow() ends when the token is revoked or expires", async () => {
     await listen({ pollMs: 20 });
     const revoked = await follow();
     await until("status", () => revoked.events.length === 1);
@@ -259,7 +259,7 @@ describe("CrawlEvents", () => {
     expect(missed).to.be.above(10_000);
   });
 
-  it("follow() refuses one stream more than an account may have, until one has ended", async () => {
+  it("follow() refuses a stream past the limit of an account until one ends", async () => {
     await listen();
     const followed = await Promise.all(
       Array.from({ length: EVENT_STREAMS_OF_ACCOUNT_MAX }, () => follow()),
@@ -271,7 +271,7 @@ describe("CrawlEvents", () => {
     expect((await follow()).response.statusCode).to.equal(200);
   });
 
-  it("follow() refuses one stream more than a gateway may have", async () => {
+  it("follow() refuses a stream past the limit of a gateway", async () => {
     await listen({ streamsMax: 2 });
     await Promise.all([follow(), follow()]);
     expect((await follow()).response.statusCode).to.equal(500);

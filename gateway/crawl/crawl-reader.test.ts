@@ -25,7 +25,7 @@ describe("readCrawl", () => {
   // Each body comes after the text before it.
   const bodiesAhead = CRAWL_READ_AHEAD_MAX / 2;
 
-  it("readCrawl() reads so many pieces ahead of its client, and the next when one is taken", async () => {
+  it("readCrawl() prefetches pieces up to its limit, and the next when the client reads one", async () => {
     const { reading, blobs } = await begin(bodiesAhead + 2, 100);
     expect(blobs.read).to.have.length(bodiesAhead);
     await reading.next();
@@ -35,7 +35,7 @@ describe("readCrawl", () => {
     expect(blobs.read).to.have.length(bodiesAhead + 1);
   });
 
-  it("readCrawl() holds so many bytes of them, and of a body of more than a piece none", async () => {
+  it("readCrawl() limits the prefetched bytes, and does not prefetch a body of several pieces", async () => {
     const whole = await begin(2 * bodiesAhead, BLOB_CHUNK_BYTES);
     expect(whole.blobs.bytesTaken).to.equal(CRAWL_READ_AHEAD_BYTES_MAX);
     const large = await begin(2 * bodiesAhead, BLOB_CHUNK_BYTES + 1);

@@ -3,7 +3,7 @@ import { CRAWL_READS_MAX } from "../../schemas/crawl/limits.ts";
 import { CRAWL_READS_OF_ACCOUNT_MAX, CrawlReads } from "./crawl-reads.ts";
 
 describe("CrawlReads", () => {
-  it("reserve() refuses one more than an account may, and one more than the gateway may", () => {
+  it("reserve() refuses a read past the limits of an account and of the gateway", () => {
     const reads = new CrawlReads();
     const releases: (() => void)[] = [];
     for (let taken = 0; taken < CRAWL_READS_MAX; taken += 1) {

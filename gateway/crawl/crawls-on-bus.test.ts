@@ -73,7 +73,7 @@ describe("crawls on the bus", function () {
       90_000,
     );
 
-  it("walks a site, shows its pages as they come, and gives them", async () => {
+  it("crawls a site, sends its pages live, and returns the records", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\nDisallow: /no\n");
     site.page(
@@ -121,7 +121,7 @@ describe("crawls on the bus", function () {
     expect(again.errors[0].code).to.equal(1006);
   });
 
-  it("a start that cannot be reached errors the crawl, and says why", async () => {
+  it("an unreachable start URL ends the crawl as errored, with the reason", async () => {
     const site = await WebSite.start();
     const { url } = site;
     await site[Symbol.asyncDispose]();
@@ -132,7 +132,7 @@ describe("crawls on the bus", function () {
     expect(messages.join()).to.contain(records[0].reason);
   });
 
-  it("makes no more requests of a crawl that was cancelled, whatever it was granted", async () => {
+  it("makes no more requests of a cancelled crawl, even in granted turns", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
     const pages = Array.from({ length: 250 }, (_, index) => `/${index}`);
@@ -187,7 +187,7 @@ describe("crawls on the bus", function () {
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(409);
   });
 
-  it("is removed with everything when it expires, and not while it runs", async () => {
+  it("deletes a crawl with all its data when it expires, and not while it runs", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
     site.page("/", '<p>home<a href="/a">a</a>');
@@ -235,7 +235,7 @@ describe("crawls on the bus", function () {
     await start({ url: `${site.url}/`, crawlPurposes: ["search"] });
   });
 
-  it("gives large bodies in little memory", async () => {
+  it("returns large bodies in little memory", async () => {
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");
     const body = `<p>${"x".repeat(8 * MB)}</p>`;

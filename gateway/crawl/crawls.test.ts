@@ -40,7 +40,7 @@ describe("routes of crawls", () => {
   };
 
   describe("startCrawl()", () => {
-    it("answers the job's id, and starts the job with what was asked for", async () => {
+    it("returns the job's id, and starts the job with the requested options", async () => {
       const given = {
         url: "https://example.com/a#b",
         limit: 5,
@@ -71,7 +71,7 @@ describe("routes of crawls", () => {
       expect(request).to.deep.equal(CrawlRequest.parse(given));
     });
 
-    it("answers under its alias too, and accepts the query of the public API", async () => {
+    it("answers at its alias too, and accepts the query of the public API", async () => {
       const younger = crawls.replace("browser-rendering", "browser-run");
       expect((await start({ url: "http://a" }, `${younger}?cacheTTL=5`)).status).to.equal(200);
     });
@@ -101,7 +101,7 @@ describe("routes of crawls", () => {
       expect(gateway.crawls.jobs.size).to.equal(0);
     });
 
-    it("takes a body of CRAWL_REQUEST_BYTES_MAX, and not one byte more", async () => {
+    it("accepts a body of CRAWL_REQUEST_BYTES_MAX and refuses one byte more", async () => {
       const headers = { "Content-Type": "application/json" };
       const sized = (bytes: number) => {
         const body = JSON.stringify({ url: "https://example.com/" }).padEnd(bytes);
@@ -111,7 +111,7 @@ describe("routes of crawls", () => {
       expect((await sized(CRAWL_REQUEST_BYTES_MAX + 1)).status).to.equal(413);
     });
 
-    it("needs a model for json: the service's own, or one that the request brings", async () => {
+    it("needs a model for json: the service's own, or one named by the request", async () => {
       const json = { url: "http://a", formats: ["json"], jsonOptions: { prompt: "x" } };
       const refused = await start(json);
       expect(refused.status).to.equal(400);
@@ -135,7 +135,7 @@ describe("routes of crawls", () => {
       expect((await start({ url: "http://a", render: false })).status).to.equal(200);
     });
 
-    it("refuses where the account has as many crawls as it may", async () => {
+    it("refuses a crawl past the account's limit", async () => {
       gateway.crawls.full = "Cannot start crawl: 100 run already";
       const { status, json } = await start({ url: "http://a" });
       expect(status).to.equal(409);
@@ -145,7 +145,7 @@ describe("routes of crawls", () => {
       expect(gateway.crawls.jobs.size).to.equal(0);
     });
 
-    it("asks the site by its host, and refuses in the words of the public API", async () => {
+    it("consults the site of the URL's host, and refuses with the public API's text", async () => {
       gateway.crawls.consult = () => ({ known: true, refusal: "Content-Signal says ai-train=no" });
       const { status, json } = await start({ url: "https://EXAMPLE.com:8443/x" });
       expect(status).to.equal(400);
@@ -159,7 +159,7 @@ describe("routes of crawls", () => {
       expect(gateway.crawls.jobs.size).to.equal(0);
     });
 
-    it("waits for a robots.txt until the site says that it is known", async () => {
+    it("waits for a robots.txt until the site reports it", async () => {
       let known = false;
       gateway.crawls.consult = () => (known ? { known: true, refusal: "no" } : { known: false });
       const answer = start({ url: "http://a" });
@@ -180,7 +180,7 @@ describe("routes of crawls", () => {
   });
 
   describe("getCrawl()", () => {
-    it("gives the job, and its records with their bodies", async () => {
+    it("returns the job, and its records with their bodies", async () => {
       const metadata = {
         status: 200,
         title: "One",
@@ -243,7 +243,7 @@ describe("routes of crawls", () => {
       expect((await result(`${younger}/${id}`)).records).to.have.length(3);
     });
 
-    it("gives a job without records", async () => {
+    it("returns a job without records", async () => {
       const id = add(gateway.accountId);
       const { status, headers, json } = await gateway.ask(`${crawls}/${id}?cacheTTL=5`);
       expect(status).to.equal(200);
@@ -253,7 +253,7 @@ describe("routes of crawls", () => {
       expect(json?.result).to.not.have.property("cursor");
     });
 
-    it("reads one record of a thousand where one is asked for, and goes on behind it", async () => {
+    it("reads a single record of a thousand if limit is 1, and continues after it", async () => {
       const records = Array.from({ length: 1_000 }, () => ({ bodies: [1_000] }));
       const id = add(gateway.accountId, {}, records);
       const first = await result(`${crawls}/${id}?limit=1`);
@@ -277,7 +277,7 @@ describe("routes of crawls", () => {
       expect((await result(`${crawls}/${id}?limit=250`)).cursor).to.equal(undefined);
     });
 
-    it("gives records of one status alone", async () => {
+    it("returns only records of the requested status", async () => {
       const statuses = ["completed", "queued", "skipped", "queued"] as const;
       const records = statuses.map((status) => ({ status, bodies: [30] }));
       const id = add(gateway.accountId, {}, records);
@@ -289,7 +289,7 @@ describe("routes of crawls", () => {
       expect((await result(`${crawls}/${id}?status=errored`)).records).to.deep.equal([]);
     });
 
-    it("ends an answer before 10 MB, with a cursor; a larger record comes alone", async () => {
+    it("ends a response before 10 MB with a cursor, and returns a larger record alone", async () => {
       const sizes = [6 * MB, 4 * MB - 1_000, 6 * MB, 5 * MB, 25 * MB, 100, 4 * MB];
       const id = add(
         gateway.accountId,
@@ -344,7 +344,7 @@ describe("routes of crawls", () => {
       }
     });
 
-    it("breaks off when a body cannot be read to its end", async () => {
+    it("aborts the response when a body cannot be read to its end", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100] }, { bodies: [2 * MB] }]);
       gateway.crawls.blobs.broken = `crawl.${id}.1.0`;
       const failure = await gateway.ask(`${crawls}/${id}`).catch((error: unknown) => error);
@@ -354,14 +354,14 @@ describe("routes of crawls", () => {
       expect(JSON.stringify(logged)).to.contain("the disk is gone");
     });
 
-    it("breaks off when a body is gone", async () => {
+    it("aborts the response when a body is missing", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100] }]);
       gateway.crawls.blobs.blobs.clear();
       const failure = await gateway.ask(`${crawls}/${id}`).catch((error: unknown) => error);
       expect(failure).to.be.instanceOf(TypeError);
     });
 
-    it("reads no faster than its client, and no more once it has left", async () => {
+    it("reads no faster than its client, and stops when the client disconnects", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100 * MB] }]);
       const { blobs } = gateway.crawls;
       const client = request(`${gateway.url}${crawls}/${id}`, {
@@ -387,7 +387,7 @@ describe("routes of crawls", () => {
       expect(blobs.bytesTaken).to.be.below(22 * MB);
     });
 
-    it("takes no longer for an answer than it may, and lets go of what a client does not fetch", async () => {
+    it("ends a response at its timeout, and releases data that the client does not read", async () => {
       await reopen({ readMs: 5_000 });
       const small = add(gateway.accountId, {}, [{ bodies: [100] }]);
       expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
@@ -408,7 +408,7 @@ describe("routes of crawls", () => {
       expect((await result(`${crawls}/${small}`)).records).to.have.length(1);
     });
 
-    it("serves CRAWL_READS_OF_ACCOUNT_MAX reads of an account at once and not one more, until one ends", async () => {
+    it("serves CRAWL_READS_OF_ACCOUNT_MAX concurrent reads of an account, and refuses one more until one ends", async () => {
       const id = add(gateway.accountId, {}, [{ bodies: [100] }]);
       const { blobs } = gateway.crawls;
       const get = blobs.get.bind(blobs);
@@ -462,7 +462,7 @@ describe("routes of crawls", () => {
       gateway.crawls.lists.set(gateway.accountId, entries);
     });
 
-    it("gives the account's jobs, part by part", async () => {
+    it("returns the account's jobs in pages", async () => {
       const first = await gateway.ask(`${crawls}?limit=2`);
       expect(first.status, first.text).to.equal(200);
       expect(first.json?.result).to.deep.equal([
@@ -487,7 +487,7 @@ describe("routes of crawls", () => {
       expect(second.json?.result_info).to.deep.equal({ count: 1 });
     });
 
-    it("gives the counts of an ended job, and the current counts of a running one", async () => {
+    it("returns the final counts of an ended job and the current counts of a running one", async () => {
       const running = add(gateway.accountId, { total: 9, finished: 4, skipped: 1 });
       const [ended] = ids;
       const entry = { url: "https://example.com/", createdAt: START };
@@ -502,7 +502,7 @@ describe("routes of crawls", () => {
       expect(second).to.include({ id: ended, total: 3, finished: 2, skipped: 5 });
     });
 
-    it("gives jobs of one status alone", async () => {
+    it("returns only jobs of the requested status", async () => {
       const { json } = await gateway.ask(`${crawls}?status=running`);
       expect(json?.result.map(({ id }: { id: string }) => id)).to.deep.equal([ids[1]]);
     });
@@ -536,7 +536,7 @@ describe("routes of crawls", () => {
     });
   });
 
-  it("give the head alone of a stream that goes on", async () => {
+  it("HEAD of an event stream returns the head only", async () => {
     const path = `${crawls}/${add(gateway.accountId)}/events`;
     const { status, headers, text } = await gateway.ask(path, { method: "HEAD" });
     expect(status).to.equal(200);
@@ -545,7 +545,7 @@ describe("routes of crawls", () => {
     await until("it is over", () => gateway.crawls.live.watchers === 0);
   });
 
-  it("need the permission to read for reading, and to write for the rest", async () => {
+  it("reading needs the read permission, the rest the write permission", async () => {
     const reading = await gateway.tokenWith("browser-rendering.read");
     const id = add(gateway.accountId, { status: "completed" });
     const statusOf = async (path: string, method: string) => {

@@ -24,7 +24,7 @@ describe("startCrawl", () => {
   });
   const request = CrawlRequest.parse({ url: "http://a", render: false });
 
-  it("startCrawl() starts without a robots.txt that does not become known in time", async () => {
+  it("startCrawl() starts without the robots.txt if it is not known in time", async () => {
     crawls.consult = () => ({ known: false });
     const startedAt = performance.now();
     const id = await startCrawl(parts(), ACCOUNT, request, new AbortController().signal);
@@ -33,7 +33,7 @@ describe("startCrawl", () => {
     expect(crawls.live.watchers).to.equal(0);
   });
 
-  it("startCrawl() starts nothing for a client that leaves while it waits", async () => {
+  it("startCrawl() starts nothing for a client that disconnects while it waits", async () => {
     crawls.consult = () => ({ known: false });
     const leaving = new AbortController();
     const starting = startCrawl(
@@ -51,7 +51,7 @@ describe("startCrawl", () => {
     expect(crawls.live.watchers).to.equal(0);
   });
 
-  it("startCrawl() starts a job whole once its request is stored, whoever leaves", async () => {
+  it("startCrawl() completes the start once the request is stored, even if the client disconnects", async () => {
     const leaving = new AbortController();
     const put = crawls.blobs.put.bind(crawls.blobs);
     crawls.blobs.put = async (...given) => {

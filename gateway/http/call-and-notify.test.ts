@@ -23,12 +23,12 @@ describe("callAndNotify()", () => {
   });
   const revoke = () => callAndNotify(actors, oauthGrant, "a".repeat(32), "revoke", {});
 
-  it("answers once it was told", async () => {
+  it("returns once subscribers are notified", async () => {
     expect(await revoke()).to.deep.equal({});
     expect(asked).to.deep.equal(["revoke", "tellAgain"]);
   });
 
-  it("has told again what it refuses, and nothing where nobody answered", async () => {
+  it("repeats the notification if the call is refused, and sends none if no actor answered", async () => {
     for (const [code, told] of [
       ["not_found", ["revoke", "tellAgain"]],
       ["conflict", ["revoke", "tellAgain"]],
@@ -43,7 +43,7 @@ describe("callAndNotify()", () => {
     }
   });
 
-  it("fails where it could not be told", async () => {
+  it("fails if the notification cannot be sent", async () => {
     const { call } = actors;
     const away: ActorClient["call"] = async (contract, key, message, ...rest) => {
       if (message === "tellAgain") throw new ActorError("unavailable", "away");

@@ -41,7 +41,7 @@ describe("endUnread()", function () {
     });
 
   for (const path of ["/", "/begun"]) {
-    it(`Node's fetch reads the answer to a body that it still sends: ${path}`, async () => {
+    it(`Node's fetch reads the response while it still sends its body: ${path}`, async () => {
       for (let times = 0; times < 10; times += 1) {
         for (const body of [new Uint8Array(20_000_000), chunked(20)]) {
           const answer = await fetch(url + path, {
@@ -55,7 +55,7 @@ describe("endUnread()", function () {
     });
   }
 
-  it("reads no more for nothing than its bound, from a client that sends on", async () => {
+  it("discards a refused body up to the limit, from a client that keeps sending", async () => {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     socket.on("error", () => {});

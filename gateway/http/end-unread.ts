@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * Bytes of a refused body that are read for nothing, and for how long: what a client has under way by the time that it
- * reads the answer. A body of several times the bound of any route fits.
+ * Bytes of a refused body that are discarded: a client sends them before it reads the response. A body of several
+ * times the limit of any route fits.
  */
 export const UNREAD_BODY_BYTES_MAX = 64 * 1024 * 1024;
 const UNREAD_BODY_MS_MAX = 5_000;
@@ -24,7 +24,7 @@ export async function endUnread(
   response.end();
 }
 
-/** Resolves when the request has ended, or more of it came than is read for nothing. */
+/** Resolves when the request has ended or exceeds UNREAD_BODY_BYTES_MAX. */
 async function skimmed(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();

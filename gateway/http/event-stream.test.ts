@@ -24,7 +24,7 @@ describe("EventStream", () => {
     await once(server, "close");
   });
 
-  it("isBehind says so with one byte more than may wait for a client, until that has been taken", async () => {
+  it("isBehind is true from one byte past the buffer limit until the client has read it", async () => {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
     const asked = get({ port: address.port, host: "127.0.0.1", agent: false });

@@ -29,7 +29,7 @@ export class EventStream {
     response.flushHeaders();
   }
 
-  /** Whether so many bytes wait for the client that the sender should skip optional events. */
+  /** Whether the client's buffer is so full that the sender should skip optional events. */
   get isBehind(): boolean {
     return this.#response.writableLength > EVENTS_WAITING_BYTES_MAX;
   }

@@ -19,7 +19,7 @@ export interface AskedOfApp extends AppOf {
   /** The path that the app sees, with its query. */
   path: string;
   isOwnOrigin: boolean;
-  /** Set where it came by the app's port: what the names of the app's cookies begin with in browsers. */
+  /** Prefix of the app's cookies in browsers. Set for a request at the app's own port. */
   cookiePrefix?: string;
 }
 

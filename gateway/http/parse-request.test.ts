@@ -10,7 +10,7 @@ const faultsOf = (value: unknown) =>
   refusal(() => parseRequest(Body, value, "")).details.faults ?? [];
 
 describe("parse-request", () => {
-  it("parseRequest() names as many faults as the limit, and no more", () => {
+  it("parseRequest() names faults up to the limit", () => {
     const unknown = (count: number) => ({
       name: "n",
       ...Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, 1])),
@@ -22,7 +22,7 @@ describe("parse-request", () => {
     }
   });
 
-  it("parseRequest() repeats a name up to the limit, and of a longer one the beginning", () => {
+  it("parseRequest() repeats a name up to the limit, and truncates a longer one", () => {
     const [whole] = faultsOf({ name: "n", ["x".repeat(FAULT_CHARS_MAX - 1)]: 1 });
     expect(whole?.pointer).to.equal(`/${"x".repeat(FAULT_CHARS_MAX - 1)}`);
     const [cut] = faultsOf({ name: "n", ["x".repeat(FAULT_CHARS_MAX)]: 1 });
@@ -32,7 +32,7 @@ describe("parse-request", () => {
     expect(huge?.message.length).to.be.below(2 * FAULT_CHARS_MAX + 50);
   });
 
-  it("parseRequest() says of one fault no more than the limit", () => {
+  it("parseRequest() limits the length of one fault's text", () => {
     const messageOf = (text: string) => {
       const Refusing = z.string().refine(() => false, text);
       return refusal(() => parseRequest(Refusing, "", "")).details.faults?.[0]?.message;
@@ -42,7 +42,7 @@ describe("parse-request", () => {
     expect(messageOf(`${longest}t`)).to.equal(`Cannot accept body: ${longest}…`);
   });
 
-  it("parseRequest() says all of what is valid", () => {
+  it("parseRequest() lists all valid values", () => {
     const [fault] = faultsOf({ name: "n", Name: 1 });
     expect(fault).to.deep.equal({
       pointer: "/Name",
@@ -161,7 +161,7 @@ describe("parse-request", () => {
     });
   }
 
-  it("parseRequest() says what a body is to be, and what a query held", () => {
+  it("parseRequest() names the expected type of a body and the value that a query held", () => {
     const Query = z.strictObject({ page: z.coerce.number().pipe(z.int().min(1).max(7)) });
     for (const body of [[], null, "text", 5]) {
       const { details } = refusal(() => parseRequest(Every, body, ""));

@@ -4,7 +4,7 @@ import { type Piece, readAhead } from "./read-ahead.ts";
 const BOUNDS = { wholeMax: 10, bytesMax: 20, countMax: 4 };
 
 describe("readAhead", () => {
-  it("readAhead() gives all bytes in their order, whatever comes first", async () => {
+  it("readAhead() returns all bytes in order, whichever piece arrives first", async () => {
     const later = Promise.withResolvers<void>();
     const pieces = [
       Buffer.from("<"),
@@ -18,7 +18,7 @@ describe("readAhead", () => {
     expect(await reading).to.equal("<slowfasta large one, in pieces>");
   });
 
-  it("readAhead() reads small pieces ahead, within its bounds, and a large one in its turn", async () => {
+  it("readAhead() prefetches small pieces within its limits, and reads a large one in its turn", async () => {
     const read: string[] = [];
     const named = (name: string, bytes: number): Piece => ({
       bytes,
@@ -43,7 +43,7 @@ describe("readAhead", () => {
     expect(read.join("")).to.equal("ab");
   });
 
-  it("readAhead() fails where a piece does, after those before it, and lets go of the rest", async () => {
+  it("readAhead() fails at a failed piece after those before it, and releases the rest", async () => {
     let ended = false;
     async function* pieces() {
       try {
@@ -61,7 +61,7 @@ describe("readAhead", () => {
     expect(ended).to.equal(true);
   });
 
-  it("readAhead() lets go of everything when nobody takes any more", async () => {
+  it("readAhead() releases everything when its reader stops", async () => {
     let ended = false;
     async function* pieces() {
       try {

@@ -71,14 +71,14 @@ describe("read-json", () => {
     expect(({} as Record<string, unknown>).admin).to.equal(undefined);
   });
 
-  it("readJson() reads as many levels as the limit, and refuses one more", () => {
+  it("readJson() reads nested levels up to the limit and refuses one more", () => {
     const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
     expect(read(nested(JSON_DEPTH_MAX))).to.be.an("array");
     expect(refusal(() => read(nested(JSON_DEPTH_MAX + 1))).message).to.contain("levels of nesting");
     expect(refusal(() => read(nested(1_000_000))).message).to.contain("levels of nesting");
   });
 
-  it("readJson() reads as many fields and items as the limit, and refuses one more", () => {
+  it("readJson() reads fields and items up to the limit and refuses one more", () => {
     const items = (count: number) => JSON.stringify(new Array(count).fill(0));
     const fields = (count: number) =>
       JSON.stringify({ a: Object.fromEntries(Array.from({ length: count }, (_, i) => [i, ""])) });
@@ -91,7 +91,7 @@ describe("read-json", () => {
     }
   });
 
-  it("readJson() takes no longer over millions of names than over one text of their size", function () {
+  it("readJson() reads millions of names as fast as one text of the same size", function () {
     // Making them takes seconds on a busy machine.
     this.timeout(60_000);
     const names: string[] = [];
@@ -109,7 +109,7 @@ describe("read-json", () => {
     expect(refused, `one text takes ${text} ms`).to.be.below(3 * text + 20);
   });
 
-  it("readJson() repeats only the beginning of a long name, and finds the last of many lines", () => {
+  it("readJson() truncates a long name in its error, and locates an error in the last of many lines", () => {
     const name = "n".repeat(FAULT_CHARS_MAX + 1);
     const { message } = refusal(() => read(`{"${name}":1,"${name}":2}`));
     expect(message).to.contain("given twice").and.to.contain("…");

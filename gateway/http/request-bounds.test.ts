@@ -302,7 +302,7 @@ describe("bounds of requests", () => {
     });
   }
 
-  it("parseRequest() of a crawl and of lists fills in what most people want", () => {
+  it("parseRequest() of a crawl and of lists fills in the defaults", () => {
     const crawl = parseRequest(CrawlRequest, { url: "http://x/" }, "") as z.output<
       typeof CrawlRequest
     >;

@@ -1,4 +1,4 @@
-/** Hashes the texts of tokens and cookies, so that what is stored opens nothing. */
+/** Hashes tokens and cookies, so that stored values give no access. */
 import { createHash } from "node:crypto";
 
 /** Returns the SHA-256 of a text in hex. A plain hash is enough for tokens: nobody guesses 32 random bytes. */

@@ -23,7 +23,7 @@ describe("watched-cache", () => {
   const source = (key: string) => ({ contract: oauthGrant, key });
   const get = (name = "a", key = "one") => cache.get(name, source(key), async () => ++loads);
 
-  it("get() remembers for keptMs, and not longer", async () => {
+  it("get() caches a value for keptMs and no longer", async () => {
     expect([await get(), await get()]).to.deep.equal([1, 1]);
     now += TOKEN_CACHED_MS - 1;
     expect(await get()).to.equal(1);
@@ -31,7 +31,7 @@ describe("watched-cache", () => {
     expect(await get()).to.equal(2);
   });
 
-  it("get() asks anew once the actor changed, and of that actor alone", async () => {
+  it("get() reloads after a change of the actor, and no other actor's value", async () => {
     await get("a", "one");
     await get("b", "one");
     await get("c", "two");
@@ -41,13 +41,13 @@ describe("watched-cache", () => {
     expect(await get("c", "two")).to.equal(3);
   });
 
-  it("get() asks anew once it missed what was said", async () => {
+  it("get() reloads after missed notifications", async () => {
     await get();
     live.miss("oauth-grant", "one");
     await until("it is heard", async () => (await get()) > 1);
   });
 
-  it("get() does not remember what was loaded while something changed", async () => {
+  it("get() does not cache a value that changed while it was loaded", async () => {
     const slow = cache.get("a", source("one"), async () => {
       live.show("oauth-grant", "one", CHANGE);
       await new Promise((resolve) => setImmediate(resolve));
@@ -57,7 +57,7 @@ describe("watched-cache", () => {
     expect(await get()).to.equal(2);
   });
 
-  it("get() forgets what was refused, and whom it watched for it", async () => {
+  it("get() does not cache refusals, and ends their subscriptions", async () => {
     const failed = cache.get("a", source("one"), async () => {
       throw new Error("refused");
     });
@@ -66,7 +66,7 @@ describe("watched-cache", () => {
     expect(await get()).to.equal(1);
   });
 
-  it("get() remembers nothing where nobody can be watched", async () => {
+  it("get() caches nothing if it cannot subscribe", async () => {
     const deaf = {
       subscribe: async () => {
         throw new Error("no bus");
@@ -76,7 +76,7 @@ describe("watched-cache", () => {
     expect([await get(), await get()]).to.deep.equal([1, 2]);
   });
 
-  it("get() remembers entriesMax answers; for one more the oldest goes", async () => {
+  it("get() caches entriesMax values, and evicts the oldest for one more", async () => {
     for (let number = 0; number < TOKENS_CACHED_MAX; number++) await get(`n${number}`, `${number}`);
     expect([await get("n0", "0"), live.watchers]).to.deep.equal([1, TOKENS_CACHED_MAX]);
     await get("more", "more");

@@ -47,7 +47,7 @@ describe("writeAnswer()", function () {
     });
   const failure = (run: Promise<void>) => run.catch((error: unknown) => error);
 
-  it("cuts off a client that takes nothing, and lets go of the chunks", async () => {
+  it("disconnects a client that reads nothing, and releases the chunks", async () => {
     const source = { closed: false };
     const failed = await failure(write(endless(source), null, 20));
     expect(failed).to.be.instanceOf(Error);
@@ -55,18 +55,18 @@ describe("writeAnswer()", function () {
     expect(source.closed).to.equal(true);
   });
 
-  it("cuts off a client that takes nothing of the end", async () => {
+  it("disconnects a client that does not read the end", async () => {
     await failure(write(one(), LARGE.length, 20));
     if (!response.closed) await once(response, "close");
     expect(response.writableFinished).to.equal(false);
   });
 
-  it("ends as soon as the chunks break off, whether the client reads or not", async () => {
+  it("ends as soon as the source fails, whether the client reads or not", async () => {
     const failed = await failure(write(broken(), null, 600_000));
     expect(String(failed)).to.contain("the worker is gone");
   });
 
-  it("writes all to a client that reads, however long the chunks take", async () => {
+  it("writes everything to a client that reads, however long the source takes", async () => {
     let taken = 0;
     client.on("data", (data) => {
       taken += data.length;
@@ -77,7 +77,7 @@ describe("writeAnswer()", function () {
     expect(leaving.signal.aborted && !response.writableFinished).to.equal(false);
   });
 
-  it("cuts off one that takes a little now and then, and not one that takes enough", async () => {
+  it("disconnects a client that reads below the minimum rate, and not one at it", async () => {
     const pace = { stallMs: 400, stallBytes: 4 * 1024 * 1024 };
     const written = (chunks: AsyncIterable<Uint8Array>, bytes: number) =>
       writeAnswer(chunks, response, { bytes, signal: leaving.signal, ...pace });
@@ -89,7 +89,7 @@ describe("writeAnswer()", function () {
     expect(response.destroyed).to.equal(true);
   });
 
-  it("waits for one that is slow, and takes enough", async () => {
+  it("waits for a slow client that reads at the minimum rate", async () => {
     const pace = { stallMs: SURE_MS, stallBytes: 128 * 1024 };
     const content = LARGE.subarray(0, 16 * 1024 * 1024);
     client.pause();

@@ -10,7 +10,7 @@ import {
   type Wire,
 } from "./testing/oauth-world.ts";
 
-describe("authorization server behind a proxy that ends TLS", function () {
+describe("authorization server behind a TLS-terminating proxy", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   const publicUrl = "https://trunkline.example.com";
@@ -22,7 +22,7 @@ describe("authorization server behind a proxy that ends TLS", function () {
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`${world.urls[0]}${path}`, { redirect: "manual", ...init });
 
-  it("every address is below the public URL, whatever a request says of itself", async () => {
+  it("all URLs are below the public URL, whatever headers a request has", async () => {
     const headers = { "X-Forwarded-Host": "evil.example.com", "X-Forwarded-Proto": "http" };
     const metadata = (await (
       await ask("/.well-known/openid-configuration", { headers })
@@ -33,7 +33,7 @@ describe("authorization server behind a proxy that ends TLS", function () {
     }
   });
 
-  it("cookies are for this host and for TLS alone", async () => {
+  it("cookies are limited to this host and TLS", async () => {
     const client = await world.makeClient();
     const { client_id } = client;
     const query = new URLSearchParams({
@@ -52,7 +52,7 @@ describe("authorization server behind a proxy that ends TLS", function () {
         .and.match(/; httponly/i);
   });
 
-  it("who signs in has a session that is no script's, no other site's and nothing without TLS", async () => {
+  it("session cookies are HttpOnly, SameSite and Secure, and useless after sign-out", async () => {
     const set: string[] = [];
     const person = new Person(world.urls[0] ?? "");
     person.onAnswer = (_method, { headers }) => set.push(...headers.getSetCookie());

@@ -46,7 +46,7 @@ describe("a client that is changed", function () {
     const moved = () => change({ redirect_uris: [OTHER_URI] });
 
     for (const decision of ["allow", "deny"]) {
-      it(`leads nobody to one that went while they were asked: ${decision}`, async () => {
+      it(`redirects nobody to an address removed during consent: ${decision}`, async () => {
         await owner.open(authorizationPath(client));
         expect(owner.seen.url).to.contain("/oauth2/consent");
         await moved();
@@ -56,7 +56,7 @@ describe("a client that is changed", function () {
       });
     }
 
-    it("leads nobody to one that went while they signed in, though all was allowed before", async () => {
+    it("redirects nobody to an address removed during sign-in, even if consent exists", async () => {
       expect(await code()).to.be.a("string");
       const person = new Person(world.urls[0] ?? "");
       await person.open(authorizationPath(client));
@@ -67,7 +67,7 @@ describe("a client that is changed", function () {
       expect(person.trail.join()).to.not.contain(REDIRECT_URI).and.not.contain("code=");
     });
 
-    it("redeems no code that one had which went meanwhile", async () => {
+    it("redeems no code issued for an address that was removed since", async () => {
       const given = await code();
       await moved();
       const { status, body } = await calls.redeem(given, { by: client, gateway: 1 });
@@ -75,7 +75,7 @@ describe("a client that is changed", function () {
     });
   });
 
-  it("leads nobody out whom it signs out, where the address went meanwhile", async () => {
+  it("redirects nobody after sign-out to an address that was removed since", async () => {
     await change({ post_logout_redirect_uris: [BYE] });
     const { client_id } = client;
     const fields = new URLSearchParams({ client_id, post_logout_redirect_uri: BYE });
@@ -87,7 +87,7 @@ describe("a client that is changed", function () {
     expect((await owner.open("/profile/clients")).url).to.contain("/login");
   });
 
-  it("gets no scope that went while a person was asked, and hears which", async () => {
+  it("gets no scope that was removed during consent, and learns which", async () => {
     await owner.open(authorizationPath(client, { scope: "account.read artifacts.read" }));
     await change({ scopes: ["openid", "account.read"], optional_scopes: [] });
     await owner.submit({ decision: "allow" });
@@ -96,7 +96,7 @@ describe("a client that is changed", function () {
     expect(said.get("error_description")).to.contain("'artifacts.read'");
   });
 
-  it("asks for PKCE from when it has no secret, for what was begun before too", async () => {
+  it("requires PKCE once it has no secret, also in requests begun before", async () => {
     const given = await code();
     await owner.open(authorizationPath(client, { prompt: "consent" }));
     await change({ token_endpoint_auth_method: "none" });
@@ -108,7 +108,7 @@ describe("a client that is changed", function () {
     expect([redeemed.status, redeemed.body.error]).to.deep.equal([400, "invalid_grant"]);
   });
 
-  it("refreshes no more, and is given no refresh token, without that grant type", async () => {
+  it("cannot refresh, and gets no refresh token, without that grant type", async () => {
     const { body } = await calls.redeem(await code(), { by: client });
     await change({ grant_types: ["authorization_code"] });
     for (const gateway of [0, 1]) {
@@ -127,7 +127,7 @@ describe("a client that is changed", function () {
     }
   });
 
-  it("proves itself in the way it is registered for, and in no other", async () => {
+  it("authenticates only by its registered method", async () => {
     const ways = {
       client_secret_basic: { headers: basicOf(client), fields: {} },
       client_secret_post: { headers: {}, fields: { ...client } },
@@ -156,7 +156,7 @@ describe("a client that is changed", function () {
     }
   });
 
-  it("is heard by browsers of its origins as long as they are its origins", async () => {
+  it("answers browsers of its origins as long as they are registered", async () => {
     const headers = { ...basicOf(client), Origin: "https://app.example.com" };
     const allowed = async () => {
       const answers = [0, 1].map((gateway) =>
@@ -171,7 +171,7 @@ describe("a client that is changed", function () {
     expect(await allowed()).to.deep.equal([400, 400]);
   });
 
-  it("is denied what somebody allows who is no member any more", async () => {
+  it("gets no access from a person who is no longer a member", async () => {
     const { person, email, password } = await newPerson(world);
     const members = `/accounts/${world.accountId}/members`;
     const json = { email, roles: ["Member"] };

@@ -35,7 +35,7 @@ describe("pages of other origins", function () {
   const allowedOf = ({ headers }: { headers: Headers }) =>
     headers.get("access-control-allow-origin");
 
-  it("may ask beforehand where they may ask at all, and nowhere else", async () => {
+  it("may send preflight requests to the endpoints that they may use, and to no others", async () => {
     const preflight = (path: string, method: string) =>
       fetch(base + path, {
         method: "OPTIONS",
@@ -68,7 +68,7 @@ describe("pages of other origins", function () {
     }
   });
 
-  it("read what the client is given, and why it is refused something", async () => {
+  it("can read a client's tokens and its refusals", async () => {
     const person = new Person(base);
     await person.open("/login");
     await person.signIn(world.owner);

@@ -50,7 +50,7 @@ describe("a client that is deleted", function () {
     }
   });
 
-  it("takes every grant of everybody with it, at once and at every gateway", async () => {
+  it("loses the grants of all users, at once and at every gateway", async () => {
     const [waiting] = all;
     await waiting?.person.open(authorizationPath(client, { prompt: "consent" }));
     expect(waiting?.person.seen.url).to.contain("/oauth2/consent");
@@ -89,7 +89,7 @@ describe("a client that is deleted", function () {
     }
   });
 
-  it("leaves nothing open of what was refreshed meanwhile", async () => {
+  it("leaves no token valid that was refreshed during the deletion", async () => {
     const refreshing = tokensOf(all).map(({ refresh_token }, index) =>
       calls.refresh(refresh_token, { by: client, gateway: index % 2 }),
     );
@@ -102,7 +102,7 @@ describe("a client that is deleted", function () {
     }
   });
 
-  it("is shown to whoever allowed it as one that may do nothing any more", async () => {
+  it("is shown to its users as a client without access", async () => {
     const { person } = all[0] as Granted;
     const seen = async () => (await person.open("/profile/clients")).text;
     await until("both grants are listed", async () => (await seen()).includes("grants are open"));

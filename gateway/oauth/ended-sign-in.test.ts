@@ -22,7 +22,7 @@ describe("an authorization request whose sign-in has ended", function () {
     ["by signing out", signOut],
     ["by a new password", changePassword],
   ] as const) {
-    it(`${how} gives no code, though its client is allowed all it asks for`, async () => {
+    it(`${how} gives no code, though the client has consent for all its scopes`, async () => {
       const client = await world.makeClient();
       const made = await newPerson(world);
       const { person, email, password } = made;

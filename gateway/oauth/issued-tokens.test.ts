@@ -50,7 +50,7 @@ describe("API tokens that are made with an OAuth access token", function () {
     expect(refused.body.errors[0].message).to.contain("only a Super Administrator");
   });
 
-  it("open what the person may still do, and nothing once they are no member", async () => {
+  it("give only the person's current permissions, and none once they are no member", async () => {
     const { token } = await mint((await granted()).access_token);
     const path = `${members}/${await memberId()}`;
     const invite = { method: "POST", json: { email: "x@example.com", roles: ["Member"] } };

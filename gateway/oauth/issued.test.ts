@@ -24,7 +24,7 @@ const CLIENT_FORM_BYTES_MAX = 56 * 1024;
 /** Between the moment that something is made and the one at which a test looks. */
 const SLACK_MS = 10_000;
 
-describe("what the authorization server gives out", function () {
+describe("lifetimes and limits of the authorization server", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
@@ -38,7 +38,7 @@ describe("what the authorization server gives out", function () {
   });
   after(() => world?.stop());
 
-  it("is good for as long as the limits say, from when it was given", async () => {
+  it("codes and tokens are valid for their documented lifetimes", async () => {
     const { code } = await authorize();
     const found = async (text: string) => {
       const { kind, grantId, hash } = readTokenText(text) as TokenAddress;
@@ -53,13 +53,13 @@ describe("what the authorization server gives out", function () {
     expectLeft((await found(body.refresh_token)).token.expiresAt, REFRESH_TOKEN_MS);
   });
 
-  it("a browser is known for BROWSER_MS", async () => {
+  it("a browser is remembered for BROWSER_MS", async () => {
     const answer = await fetch(`${world.urls[0]}/login`);
     const cookie = answer.headers.getSetCookie().find((one) => one.startsWith("tl_browser="));
     expect(cookie).to.match(new RegExp(`max-age=${BROWSER_MS / 1_000}`, "i"));
   });
 
-  it("a client's form is taken up to CLIENT_FORM_BYTES_MAX", async () => {
+  it("a client's form is accepted up to CLIENT_FORM_BYTES_MAX", async () => {
     const send = async (bytes: number) => {
       const body = "grant_type=refresh_token&refresh_token=x&more=".padEnd(bytes, "m");
       const headers = { "Content-Type": "application/x-www-form-urlencoded", ...basic() };
@@ -74,7 +74,7 @@ describe("what the authorization server gives out", function () {
     expect(await send(CLIENT_FORM_BYTES_MAX + 1)).to.deep.equal([400, "invalid_request"]);
   });
 
-  it("a sign-in that is older than max_age is asked for again, and no other", async () => {
+  it("only a sign-in older than max_age must be repeated", async () => {
     const person = new Person(world.urls[0] ?? "");
     const query = (maxAge: number) => queryOf({ scope: "openid", max_age: String(maxAge) });
     await person.open(query(600));
@@ -94,7 +94,7 @@ describe("what the authorization server gives out", function () {
     expect(iat - auth_time).to.be.within(0, SLACK_MS / 1_000);
   });
 
-  it("a client's record says when its secret was used", async () => {
+  it("a client's record shows when its secret was last used", async () => {
     const other = await world.makeClient();
     const secrets = async () => {
       const path = `/accounts/${world.accountId}/oauth_clients/${other.client_id}`;
@@ -113,7 +113,7 @@ describe("what the authorization server gives out", function () {
     ["oauth-clients.write", "POST", "oauth_clients"],
     ["account.write", "POST", "members"],
   ] as const) {
-    it(`a token opens ${path} with ${needed}, and not without`, async () => {
+    it(`a token gives access to ${path} only with ${needed}`, async () => {
       const asked = { method, json: { never: "good" } };
       const scopes = ["browser-rendering.read", needed];
       const wide = await world.makeClient({ scopes, optional_scopes: [] });

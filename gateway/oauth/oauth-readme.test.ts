@@ -22,7 +22,7 @@ describe("the first OAuth client", function () {
     await rm(folder, { recursive: true });
   });
 
-  it("comes to be, and to its end, by the guide, word for word", async () => {
+  it("is made and deleted by the commands of the guide, word for word", async () => {
     await mkdir(join(folder, "data"));
     const [url = ""] = world.urls;
     const { accountId: account_id, token: api_token } = world;

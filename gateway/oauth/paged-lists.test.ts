@@ -6,7 +6,7 @@ import { type OAuthWorld, oauthWorld, Person, type Wire } from "./testing/oauth-
 
 const id = (number: number) => number.toString(16).padStart(32, "0");
 
-describe("lists that are read through one gateway after the other", function () {
+describe("lists whose pages come from alternating gateways", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let account: string;
@@ -38,7 +38,7 @@ describe("lists that are read through one gateway after the other", function () 
     return found;
   }
 
-  it("clients come each once, the newest first, though some come and go between two pages", async () => {
+  it("list each client once, newest first, though clients are made and deleted between pages", async () => {
     const ids: string[] = [];
     while (ids.length < 7) ids.unshift((await world.makeClient()).client_id);
     const found = await byCursor(`${account}/oauth_clients`, async (page) => {
@@ -57,7 +57,7 @@ describe("lists that are read through one gateway after the other", function () 
     expect(left.slice(2)).to.deep.equal(ids.filter((_id, index) => [1, 3, 4].includes(index)));
   });
 
-  it("changes of a client come each once, the newest first, though it is changed between two pages", async () => {
+  it("list each change of a client once, newest first, though the client changes between pages", async () => {
     const { client_id } = await world.makeClient();
     const path = `${account}/oauth_clients/${client_id}`;
     for (let number = 1; number <= 6; number++) {
@@ -76,7 +76,7 @@ describe("lists that are read through one gateway after the other", function () 
     expect([deleted.action, late.changes[0].to]).to.deep.equal(["deleted", '"Late"']);
   });
 
-  it("members and invitations come each once, the oldest first or last", async () => {
+  it("list each member and invitation once, in both orders", async () => {
     const emails = [world.owner.email];
     for (let number = 1; number <= 6; number++) {
       const email = `m${number}@example.com`;
@@ -101,7 +101,7 @@ describe("lists that are read through one gateway after the other", function () 
     }
   });
 
-  it("clients that a person allowed come each once, though they allow and revoke between two pages", async () => {
+  it("list each client that a person allowed once, though grants change between pages", async () => {
     const { actors } = world.bus;
     const { id: userId } = await actors.call(user, world.owner.email, "get", {});
     const consent = { scopes: ["apps.read" as const], rejectedScopes: [], accountIds: [] };

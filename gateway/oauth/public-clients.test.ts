@@ -10,7 +10,7 @@ describe("public clients", function () {
   });
   after(() => world?.stop());
 
-  it("anyone may authorize them, for accounts of their own alone", async () => {
+  it("may be authorized by anyone, for their own accounts only", async () => {
     const client = await makePublic(world);
     const { person } = await newPerson(world);
     const { client_id, client_secret } = client;

@@ -98,7 +98,7 @@ describe("authorization server", function () {
       ).to.be.a("string");
     });
 
-    it("other refusals are a page that leads back to the client, with state and iss", async () => {
+    it("other refusals show a page that redirects to the client, with state and iss", async () => {
       const verifier = "v".repeat(43);
       for (const [changes, error] of [
         [{ scope: "account.read apps.write" }, "invalid_scope"],
@@ -149,7 +149,7 @@ describe("authorization server", function () {
       expect(aged.url).to.contain("/login");
     });
 
-    it("what a person allowed is remembered until the client asks for more", async () => {
+    it("consent is remembered until the client requests more scopes", async () => {
       const fresh = await world.makeClient();
       const ask = (scope: string) => owner.open(query({ client_id: fresh.client_id, scope }));
       expect((await ask("account.read")).url).to.contain("/oauth2/consent");
@@ -162,7 +162,7 @@ describe("authorization server", function () {
   });
 
   describe("codes", () => {
-    it("a code is good once; the second time ends what the first gave", async () => {
+    it("a code works once; a second use revokes the tokens of the first", async () => {
       const code = (await authorize()).get("code");
       const { status, body, headers } = await redeem(code);
       expect(status).to.equal(200);
@@ -175,7 +175,7 @@ describe("authorization server", function () {
       expect((await refresh(body.refresh_token)).body.error).to.equal("invalid_grant");
     });
 
-    it("of many that redeem one code at once, at two gateways, at most one is served", async () => {
+    it("at most one of many concurrent redemptions of a code succeeds, at two gateways", async () => {
       const code = (await authorize()).get("code");
       const all = await Promise.all(
         [0, 1, 0, 1, 0].map((gateway) => redeem(code, {}, { gateway })),
@@ -186,7 +186,7 @@ describe("authorization server", function () {
       }
     });
 
-    it("a code is for its client, its redirect URI and its verifier", async () => {
+    it("a code works only for its client, redirect URI and verifier", async () => {
       const other = await world.makeClient();
       const verifier = randomBytes(32).toString("base64url");
       const challenge = createHash("sha256").update(verifier).digest("base64url");
@@ -208,7 +208,7 @@ describe("authorization server", function () {
   });
 
   describe("refresh tokens", () => {
-    it("a retry within the grace is served, at another gateway too; each gives its own next token", async () => {
+    it("a retry within the grace period succeeds at any gateway, and each gets a different next token", async () => {
       const { refresh_token: first } = await tokens();
       const both = await Promise.all([refresh(first), refresh(first, { gateway: 1 })]);
       expect(both.map(({ status }) => status)).to.deep.equal([200, 200]);
@@ -218,7 +218,7 @@ describe("authorization server", function () {
       expect((await refresh(two.refresh_token)).status).to.equal(200);
     });
 
-    it("64 that refresh with one token at once, at two gateways, are all served, and then each with its own", async () => {
+    it("64 concurrent refreshes with one token at two gateways all succeed, and each next token works", async () => {
       const { refresh_token: first } = await tokens();
       let used = Array.from({ length: 64 }, () => first);
       for (const round of [1, 2]) {
@@ -234,7 +234,7 @@ describe("authorization server", function () {
       expect((await refresh(first)).status).to.equal(200);
     });
 
-    it("a refresh may ask for less, not for more, and not for another client", async () => {
+    it("a refresh may request fewer scopes, but not more, and not for another client", async () => {
       const { refresh_token: token } = await tokens();
       const more = await refresh(token, {}, { scope: "artifacts.write" });
       expect(more.body.error).to.equal("invalid_scope");
@@ -246,7 +246,7 @@ describe("authorization server", function () {
   });
 
   describe("clients", () => {
-    it("a wrong secret, the wrong way to send it and no secret are invalid_client", async () => {
+    it("a wrong secret, a wrong authentication method and a missing secret are invalid_client", async () => {
       const code = "x";
       const wrong = { ...client, client_secret: "nope" };
       const basic = await redeem(code, {}, { by: wrong });
@@ -261,7 +261,7 @@ describe("authorization server", function () {
       expect(posted.status).to.equal(401);
     });
 
-    it("both secrets of a rotation are good, and the old one not when it is deleted", async () => {
+    it("both secrets of a rotation work, until the old one is deleted", async () => {
       const path = `/accounts/${world.accountId}/oauth_clients/${client.client_id}/rotate_secret`;
       const { refresh_token: token } = await tokens();
       const { body } = await world.api(path, { method: "POST" });
@@ -275,7 +275,7 @@ describe("authorization server", function () {
       expect((await refresh(second.body.refresh_token)).status).to.equal(200);
     });
 
-    it("a scope taken from a client, and a client deleted, hold at once at every gateway", async () => {
+    it("removing a scope or a client applies at once at every gateway", async () => {
       const gone = await world.makeClient();
       const mine = { client_id: gone.client_id };
       const { body } = await redeem((await authorize(mine)).get("code"), {}, { by: gone });
@@ -301,7 +301,7 @@ describe("authorization server", function () {
       expect((await refresh(body.refresh_token, { by: gone })).status).to.equal(401);
     });
 
-    it("a client hears of its own tokens alone, and revokes only those", async () => {
+    it("a client can introspect and revoke only its own tokens", async () => {
       const { access_token: token } = await tokens();
       const other = await world.makeClient();
       expect((await post("/oauth2/introspect", { token }, { by: other })).body).to.deep.equal({
@@ -314,7 +314,7 @@ describe("authorization server", function () {
       for (const gateway of [0, 1]) expect(await works(token, gateway)).to.equal(false);
     });
 
-    it("a token is given back whatever its hint says (RFC 7009 section 2.1)", async () => {
+    it("a token is revoked whatever its hint says (RFC 7009 section 2.1)", async () => {
       for (const token_type_hint of ["refresh_token", "access_token", "of_another_kind"]) {
         const { access_token, refresh_token } = await tokens();
         const given = [access_token, refresh_token].map((token) =>
@@ -326,7 +326,7 @@ describe("authorization server", function () {
       }
     });
 
-    it("browsers of the client's origins may ask for tokens, give them back and hear who somebody is, and others nothing", async () => {
+    it("browsers of the client's origins may use the token, revocation and userinfo endpoints, and other origins none", async () => {
       const { refresh_token: token, access_token } = (
         await redeem((await authorize({ scope: "openid account.read" })).get("code"))
       ).body;
@@ -371,7 +371,7 @@ describe("authorization server", function () {
   });
 
   describe("people", () => {
-    it("a person declines what is optional, and the token opens the rest", async () => {
+    it("a person may decline optional scopes, and the token has the others", async () => {
       await owner.open(query({ scope: "account.read artifacts.write", prompt: "consent" }));
       await owner.submit({ decision: "allow", scope: [] });
       const code = new URL(owner.seen.url).searchParams.get("code");
@@ -385,7 +385,7 @@ describe("authorization server", function () {
       ]);
     });
 
-    it("an account in which a person may do nothing of what is asked cannot be chosen, and says why", async () => {
+    it("an account in which the person has none of the requested permissions cannot be chosen, and says why", async () => {
       const { person, email, password } = await newPerson(world);
       const json = { email, roles: ["OAuth Client Write"] };
       const members = `/accounts/${world.accountId}/members`;
@@ -407,7 +407,7 @@ describe("authorization server", function () {
       ]);
     });
 
-    it("a private client is for members of its account", async () => {
+    it("a private client works only for members of its account", async () => {
       const { person } = await newPerson(world);
       const { status, text } = await person.open(query());
       expect(status).to.equal(403);
@@ -416,7 +416,7 @@ describe("authorization server", function () {
       expect(new URL(person.seen.url).searchParams.get("error")).to.equal("access_denied");
     });
 
-    it("a request goes on only in the browser in which it began, and with its own form", async () => {
+    it("a request continues only in the browser in which it began, and with its own form", async () => {
       const stranger = new Person(world.urls[0] ?? "");
       await stranger.open(query());
       const { url } = stranger.seen;
@@ -429,7 +429,7 @@ describe("authorization server", function () {
       expect((await other.open(`/oauth2/auth/${uid}`)).status).to.equal(400);
     });
 
-    it("signing in gives a new session, says nothing of who is known, and is throttled", async () => {
+    it("signing in makes a new session, does not reveal which users exist, and is throttled", async () => {
       const person = new Person(world.urls[0] ?? "");
       person.cookies.set("tl_session;/", { value: "fixed".repeat(8), path: "/" });
       await person.open("/login");
@@ -471,7 +471,7 @@ describe("authorization server", function () {
       expect((await elsewhere.signIn({ email, password: "better horse" })).status).to.equal(200);
     });
 
-    it("an invitation makes a new user, or one who signs in, a member", async () => {
+    it("an invitation makes a new or existing user a member", async () => {
       const invite = async (email: string) => {
         const json = { email, roles: ["Member"] };
         const path = `/accounts/${world.accountId}/members`;
@@ -516,7 +516,7 @@ describe("authorization server", function () {
       expect((await owner.open(query())).url).to.contain("/oauth2/consent");
     });
 
-    it("signing out for a client leads only to where it is registered for", async () => {
+    it("signing out redirects only to addresses that the client registered", async () => {
       const target = "https://bot.example.com/bye";
       const out = await world.makeClient({ post_logout_redirect_uris: [target] });
       const { person } = await newPerson(world);
@@ -553,7 +553,7 @@ describe("authorization server", function () {
     }
   });
 
-  it("metadata names how clients prove themselves at each endpoint, may be kept, and marks nobody", async () => {
+  it("metadata names the authentication methods of each endpoint, is cacheable, and sets no cookie", async () => {
     const methods = ["client_secret_basic", "client_secret_post", "none"];
     const [base = ""] = world.urls;
     for (const path of ["oauth-authorization-server", "openid-configuration"]) {
@@ -568,7 +568,7 @@ describe("authorization server", function () {
     }
   });
 
-  it("no endpoint of programs sets a cookie", async () => {
+  it("no endpoint for programs sets a cookie", async () => {
     const [base = ""] = world.urls;
     for (const path of ["token", "revoke", "introspect", "userinfo"]) {
       const { headers } = await fetch(`${base}/oauth2/${path}`, {

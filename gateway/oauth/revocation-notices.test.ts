@@ -34,7 +34,7 @@ const hearing = (live: LiveUpdates): LiveUpdates => ({
 
 const LESS: Role[] = ["OAuth Client Write"];
 
-describe("a revocation that was stored and not told", function () {
+describe("a revocation that was stored without its notification", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let client: TestClient;
@@ -116,7 +116,7 @@ describe("a revocation that was stored and not told", function () {
     ["a member removed on the page", () => removeOnPage(), 401],
     ["a client revoked by the person", () => revokeOnPage(), 401],
   ] as const) {
-    it(`is told before it is answered: ${name}`, async () => {
+    it(`is notified before the response: ${name}`, async () => {
       deaths += 1;
       await end();
       await isSoon(expected);
@@ -134,7 +134,7 @@ describe("a revocation that was stored and not told", function () {
       () => world.api(`${members}/${memberId}`, { method: "DELETE" }),
     ],
   ] as const) {
-    it(`is told when it is asked for again: ${name}`, async () => {
+    it(`is notified when it is repeated: ${name}`, async () => {
       deaths += 1;
       await end();
       expect(await seen()).to.equal(200);

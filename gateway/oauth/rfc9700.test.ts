@@ -3,29 +3,29 @@
  * are below; "refusals" is refusals.test.ts, "flows" flows.test.ts, "clients"
  * gateway/oauth/routes/oauth-clients.test.ts.
  *
- * | section | what it asks of an authorization server | test |
+ * | section | requirement on an authorization server | test |
  * | --- | --- | --- |
- * | 2.1, 4.1.3 | redirect URIs match exactly, the port of a loopback address aside | "a redirect URI that is not letter by letter the registered one…"; refusals, "an unknown client and an unregistered…"; clients, "refuses each fault…" (no http, fragment, wildcard, userinfo); changed-client.test.ts, "in its redirect URIs" |
- * | 2.1, 4.11.2 | it is no open redirector | the same; "nobody is led to a client before they signed in"; "a sign-out leads nowhere that is not registered"; refusals, "signing out for a client…" |
- * | 2.1, 4.4 | `iss` against mix-up | "every answer says whose it is, and a client takes nobody else's"; refusals, "other refusals go to the client…" |
- * | 2.1, 4.7 | cross-site request forgery | "no form is taken from another site"; refusals, "a request goes on only in the browser…"; flows (state) |
- * | 2.1, 4.12 | no 307: what was posted is not posted on | "every way out of a form is a 303" |
- * | 2.1.1, 4.5 | PKCE: for public clients always, S256 alone, held to whenever it was sent | "a code that was stolen is nothing without its verifier"; refusals, "other refusals go to the client…", "a code is for its client…" |
- * | 2.1.1, 4.8 | no PKCE downgrade | "PKCE can be taken away by nobody"; refusals, "a code is for its client…"; changed-client.test.ts, "asks for PKCE from when…" |
- * | 2.1.1 | it says that it supports PKCE | refusals, "metadata is the same…" |
- * | 2.1.2, 2.4 | no implicit grant, no password grant | "nothing but codes and refresh tokens gives tokens" |
- * | 2.2.1, 4.10.1 | sender-constrained access tokens, where feasible | not offered: bearers as the REST API has them, for an hour, revoked at once |
- * | 2.2.2, 4.14 | refresh tokens rotate, are held to client and scope, and die of reuse and of disuse | "a refresh token that was used long before ends the grant"; refusals, "a retry within the grace…", "a refresh may ask for less…"; actors/oauth-grant |
- * | 2.3, 4.10.2 | access tokens open no more than they must | "a token opens the accounts and scopes that were chosen, as long as the person has them"; refusals, "a person declines…" |
- * | 2.5 | clients are authenticated | refusals, "a wrong secret, the wrong way to send it…"; changed-client.test.ts, "proves itself in the way…"; secrets are stored as hashes: actors/oauth-client |
+ * | 2.1, 4.1.3 | redirect URIs match exactly, the port of a loopback address aside | "nobody is redirected to a URI that differs…"; refusals, "an unknown client and an unregistered…"; clients, "refuses each fault…" (no http, fragment, wildcard, userinfo); changed-client.test.ts, "in its redirect URIs" |
+ * | 2.1, 4.11.2 | no open redirector | the same; "a sign-out redirects only to registered addresses"; refusals, "signing out redirects only…" |
+ * | 2.1, 4.4 | `iss` against mix-up | "every response names its issuer…"; refusals, "other refusals show a page…" |
+ * | 2.1, 4.7 | cross-site request forgery | "no form is accepted from another site"; refusals, "a request continues only in the browser…"; flows (state) |
+ * | 2.1, 4.12 | no 307, which would post a form again | "every redirect after a form is a 303" |
+ * | 2.1.1, 4.5 | PKCE: always for public clients, S256 only, checked whenever it was sent | "a stolen code is useless without its verifier"; refusals, "other refusals show a page…", "a code works only for its client…" |
+ * | 2.1.1, 4.8 | no PKCE downgrade | "PKCE cannot be downgraded"; refusals, "a code works only for its client…"; changed-client.test.ts, "requires PKCE once…" |
+ * | 2.1.1 | metadata announces PKCE | refusals, "metadata is the same…" |
+ * | 2.1.2, 2.4 | no implicit grant, no password grant | "only codes and refresh tokens are exchanged for tokens" |
+ * | 2.2.1, 4.10.1 | sender-constrained access tokens, where feasible | not offered: bearer tokens as in the REST API, valid for an hour, revocable at once |
+ * | 2.2.2, 4.14 | refresh tokens rotate, are bound to client and scope, and end by reuse and disuse | "a refresh token that was used long before ends the grant"; refusals, "a retry within the grace…", "a refresh may request fewer scopes…"; actors/oauth-grant |
+ * | 2.3, 4.10.2 | access tokens have the least privilege | "a token gives access to the chosen accounts and scopes…"; refusals, "a person may decline…" |
+ * | 2.5 | clients are authenticated | refusals, "a wrong secret…"; changed-client.test.ts, "authenticates only by its registered method"; secrets are stored as hashes: actors/oauth-client |
  * | 2.6 | metadata; TLS; no CORS at the authorization endpoint | refusals, "metadata…", "browsers of the client's origins…"; cors.test.ts; behind-proxy.test.ts |
- * | 4.2, 4.3 | nothing leaks by Referer, history or caches | "answers with codes and tokens are kept by no cache and named to nobody"; "a token is taken from the Authorization header alone" |
- * | 4.2.4 | codes are good once, and a replay ends what they gave | refusals, "a code is good once…", "of many that redeem…" |
- * | 4.9 | tokens at rest are of no use to who reads them | "what is stored holds no token"; refusals, "tokens and passwords are in no log" |
- * | 4.13 | headers of a proxy are not believed | behind-proxy.test.ts, "every address is below the public URL…" |
- * | 4.15 | no client passes for a person | client ids are ours to choose: clients, "refuses each fault…" (client_id); there is no grant without a person: "nothing but codes…" |
- * | 4.16 | no clickjacking | "no page can be framed"; refusals, "pages forbid frames…" |
- * | 4.17 | in-browser flows | no answer is given by postMessage; form_post is refused: refusals, "an unknown client…" |
+ * | 4.2, 4.3 | nothing leaks by Referer, history or caches | "responses with codes and tokens are not cached and send no referrer"; "a token is accepted in the Authorization header only…" |
+ * | 4.2.4 | codes work once, and a replay revokes their tokens | refusals, "a code works once…", "at most one of many concurrent redemptions…" |
+ * | 4.9 | stored tokens are useless to a reader of the store | "stored state contains no token"; refusals, "tokens and passwords are in no log" |
+ * | 4.13 | headers of a proxy are not trusted | behind-proxy.test.ts, "all URLs are below the public URL…" |
+ * | 4.15 | no client can impersonate a person | client ids are ours to choose: clients, "refuses each fault…" (client_id); there is no grant without a person: "only codes…" |
+ * | 4.16 | no clickjacking | "no page can be shown in a frame"; refusals, "pages forbid frames…" |
+ * | 4.17 | in-browser flows | no response is sent by postMessage; form_post is refused: refusals, "an unknown client…" |
  */
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -103,7 +103,7 @@ describe("RFC 9700", function () {
     return { verifier, sent: { code_challenge: challenge, code_challenge_method: "S256" } };
   };
 
-  it("a redirect URI that is not letter by letter the registered one is led to by nobody", async () => {
+  it("nobody is redirected to a URI that differs from the registered one in any character", async () => {
     const redirect_uris = ["https://bot.example.com/a/b?c=d", "http://[::1]/cb"];
     const strict = await world.makeClient({ redirect_uris });
     for (const redirect_uri of [
@@ -138,7 +138,7 @@ describe("RFC 9700", function () {
     }
   });
 
-  it("an invalid request is answered with a page, the same with and without a session, but for prompt=none", async () => {
+  it("an invalid request is answered with a page, the same with and without a session, except with prompt=none", async () => {
     for (const [changes, error] of [
       [{ scope: "apps.write" }, "invalid_scope"],
       [{ response_type: "token" }, "unsupported_response_type"],
@@ -169,7 +169,7 @@ describe("RFC 9700", function () {
     }
   });
 
-  it("a sign-out leads nowhere that is not registered", async () => {
+  it("a sign-out redirects only to registered addresses", async () => {
     const target = "https://bot.example.com/bye";
     const out = await world.makeClient({ post_logout_redirect_uris: [target] });
     const stranger = new Person(base);
@@ -185,7 +185,7 @@ describe("RFC 9700", function () {
     expect(new URL(none.url).origin).to.equal(base);
   });
 
-  it("every answer says whose it is, and a client takes nobody else's", async () => {
+  it("every response names its issuer, and a client rejects another issuer's", async () => {
     for (const changes of [
       {},
       { prompt: "none", scope: "apps.write" },
@@ -215,7 +215,7 @@ describe("RFC 9700", function () {
     expect(await redeemed(back)).to.equal("taken");
   });
 
-  it("no form is taken from another site", async () => {
+  it("no form is accepted from another site", async () => {
     const { person } = await newPerson(world);
     await person.open(query({ prompt: "consent", client_id: client.client_id }));
     const forms = [
@@ -241,7 +241,7 @@ describe("RFC 9700", function () {
     for (const cookie of headers.getSetCookie()) expect(cookie).to.match(/SameSite=Lax/i);
   });
 
-  it("every way out of a form is a 303", async () => {
+  it("every redirect after a form is a 303", async () => {
     const seen: [string, number][] = [];
     const person = new Person(base);
     person.onAnswer = (method, response) => {
@@ -256,7 +256,7 @@ describe("RFC 9700", function () {
     for (const [method, status] of seen) expect(status, method).to.equal(303);
   });
 
-  it("a code that was stolen is nothing without its verifier", async () => {
+  it("a stolen code is useless without its verifier", async () => {
     const open = await world.makeClient({ token_endpoint_auth_method: "none" });
     const bare = { client_id: open.client_id, client_secret: "" };
     const [victim, thief] = [pkce(), pkce()];
@@ -271,7 +271,7 @@ describe("RFC 9700", function () {
     expect(good.response.status).to.equal(200);
   });
 
-  it("PKCE can be taken away by nobody", async () => {
+  it("PKCE cannot be downgraded", async () => {
     const open = await world.makeClient({ token_endpoint_auth_method: "none" });
     const { sent, verifier } = pkce();
     for (const changes of [
@@ -291,7 +291,7 @@ describe("RFC 9700", function () {
     expect(added.body.error).to.equal("invalid_grant");
   });
 
-  it("nothing but codes and refresh tokens gives tokens", async () => {
+  it("only codes and refresh tokens are exchanged for tokens", async () => {
     for (const response_type of ["token", "id_token", "code token", "code id_token", "none"]) {
       const asked = query({ response_type, nonce: "n", scope: "openid account.read" });
       const answered = wayBack((await owner.open(asked)).text);
@@ -341,7 +341,7 @@ describe("RFC 9700", function () {
     });
   }
 
-  it("answers with codes and tokens are kept by no cache and named to nobody", async () => {
+  it("responses with codes and tokens are not cached and send no referrer", async () => {
     const led: Response[] = [];
     owner.onAnswer = (_method, response) => led.push(response);
     const { body } = await redeem((await authorize()).get("code"));
@@ -366,7 +366,7 @@ describe("RFC 9700", function () {
     expect(owner.trail.join()).to.not.match(/tl_(at|rt)_/);
   });
 
-  it("a token is taken from the Authorization header alone, and no answer repeats it", async () => {
+  it("a token is accepted in the Authorization header only, and no response repeats it", async () => {
     const { access_token: token, refresh_token: secret } = await tokens();
     const asked = await Promise.all([
       fetch(`${base}/v4/accounts?access_token=${token}`),
@@ -390,7 +390,7 @@ describe("RFC 9700", function () {
     expect(world.logs.join("")).to.not.match(/tl_(at|rt|ac)_/);
   });
 
-  it("what is stored holds no token", async () => {
+  it("stored state contains no token", async () => {
     const { access_token, refresh_token } = await tokens();
     const stored = await allStored();
     for (const token of [access_token, refresh_token]) expect(stored).to.contain(sha256(token));
@@ -417,7 +417,7 @@ describe("RFC 9700", function () {
     return texts.join();
   }
 
-  it("no page can be framed", async () => {
+  it("no page can be shown in a frame", async () => {
     await owner.open(query({ prompt: "consent" }));
     const pages = [owner.seen];
     for (const path of ["/login", "/profile/clients", "/profile/members", "/oauth2/logout"]) {
@@ -430,7 +430,7 @@ describe("RFC 9700", function () {
     }
   });
 
-  it("a token opens the accounts and scopes that were chosen, as long as the person has them", async () => {
+  it("a token gives access to the chosen accounts and scopes, as long as the person has them", async () => {
     const guest = await newPerson(world);
     const path = `/accounts/${world.accountId}/members`;
     const json = { email: guest.email, roles: ["Administrator"] };
@@ -475,7 +475,7 @@ describe("RFC 9700", function () {
     expect((await person.open(query())).text).to.contain("is private");
   });
 
-  it("a revoked token opens nothing at once, wherever it was in use", async () => {
+  it("a revoked token gives no access at once, at every gateway", async () => {
     const { access_token: token, refresh_token } = await tokens();
     const works = async () => [await status(token), await status(token, "/accounts", 1)];
     expect(await works()).to.deep.equal([200, 200]);
@@ -520,7 +520,7 @@ describe("RFC 9700", function () {
     }
   });
 
-  it("metadata and keys are for browsers of every origin", async () => {
+  it("metadata and keys are readable by browsers of every origin", async () => {
     for (const path of [
       "/.well-known/oauth-authorization-server",
       "/.well-known/openid-configuration",

@@ -18,7 +18,7 @@ const OPENED: Record<Role, [boolean, boolean, boolean, boolean]> = {
   Member: [true, false, true, false],
 };
 
-describe("roles of those in whose name a client asks", function () {
+describe("roles of the person whom a client acts for", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let calls: ClientCalls;
@@ -32,12 +32,12 @@ describe("roles of those in whose name a client asks", function () {
   });
   after(() => world?.stop());
 
-  it("has a row for each role", () => {
+  it("the table has a row for each role", () => {
     expect(Object.keys(OPENED)).to.deep.equal(ALL_ROLES);
   });
 
   for (const role of ALL_ROLES) {
-    it(`open to it what they open to the person: ${role}`, async () => {
+    it(`give the client what they give the person: ${role}`, async () => {
       const { token } = await memberWith(role);
       const never = { never: "good" };
       for (const gateway of [0, 1]) {
@@ -55,7 +55,7 @@ describe("roles of those in whose name a client asks", function () {
     });
   }
 
-  it("are whose changes of a client are logged: the person's, by the client that they used", async () => {
+  it("the log of a changed client names the person and the client they used", async () => {
     const { token, userId } = await memberWith("OAuth Client Write");
     const { client_id } = await world.makeClient();
     const path = `${account}/oauth_clients/${client_id}`;

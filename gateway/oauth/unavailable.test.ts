@@ -14,7 +14,7 @@ import { oauthRouter } from "./oauth-router.ts";
 
 const BASIC = { Authorization: `Basic ${Buffer.from(`${"c".repeat(32)}:x`).toString("base64")}` };
 
-describe("authorization server whose actors are away", () => {
+describe("authorization server whose actors are unreachable", () => {
   let base: string;
   let server: Server;
   let stopping: AbortController;
@@ -54,7 +54,7 @@ describe("authorization server whose actors are away", () => {
       headers: { Accept: "text/html" },
     });
 
-  it("answers programs temporarily_unavailable, and when to come back", async () => {
+  it("answers programs temporarily_unavailable, with Retry-After", async () => {
     for (const path of ["token", "revoke", "introspect"]) {
       const fields = { grant_type: "refresh_token", refresh_token: "x", token: "x" };
       const body = new URLSearchParams(fields);
@@ -73,7 +73,7 @@ describe("authorization server whose actors are away", () => {
     }
   });
 
-  it("shows people a page, and says when to come back", async () => {
+  it("shows people a page, with Retry-After", async () => {
     const answer = await authorize();
     expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([503, "1"]);
     expect(await answer.text()).to.contain("temporarily_unavailable");

@@ -1,4 +1,4 @@
-/** Puts the service of repositories together with what it reads objects by. */
+/** Wires the service of repositories to its readers of objects. */
 import { ObjectReaders } from "./read/read-objects.ts";
 import { Repositories, type RepositoriesParts } from "./repositories.ts";
 

@@ -8,7 +8,7 @@ export function newRepoToken(): { secret: string; secretHash: string } {
   return { secret, secretHash: hashOf(secret) };
 }
 
-/** When it expires stands in it for people; what counts is what the repository knows. */
+/** The expiry in the text is for people. The repository's record decides. */
 export const repoTokenText = (secret: string, expiresAt: number) =>
   `${secret}?expires=${Math.floor(expiresAt / 1_000)}`;
 

@@ -1,7 +1,4 @@
-/**
- * Everything that can be done with an account's repositories without git: what the REST API and deployed code both
- * ask for.
- */
+/** All operations on an account's repositories except the git protocol, for the REST API and for apps. */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
@@ -32,7 +29,7 @@ import { RepoReader } from "./read/read-repo.ts";
 import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
 import { CommitTurns } from "./write/commit-turns.ts";
 
-/** How long the id of a token that no longer opens anything can still be asked about. */
+/** How long the record of an expired token can still be found by its id. */
 const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export interface RepositoriesParts extends GitParts {
@@ -48,7 +45,7 @@ export interface NewRepo {
   readOnly?: boolean | undefined;
 }
 
-/** A repository that has just come to be, with a token that opens everything in it. */
+/** A new repository, with a token that may read and write it. */
 export interface CreatedRepo extends RepoEntry {
   remote: string;
   token: string;
@@ -95,7 +92,7 @@ export class Repositories {
     await this.parts.actors.call(namespace, namespaceKey(accountId, name), "remove", {});
   }
 
-  /** By name. */
+  /** Lists namespaces in the order of names. */
   listNamespaces(
     accountId: string,
     query: { limit: number; after?: string | undefined },

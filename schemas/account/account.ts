@@ -72,7 +72,7 @@ export const account = defineContract({
       reply: z.object({ name: AccountName, createdAt: EpochMs, members: z.array(Member) }),
     },
 
-    /** The members' roles are read here, whenever it matters: what a user holds of them comes later, by mail. */
+    /** The authoritative source of members' roles. The copy in `user` arrives later, by mail. */
     getMember: { input: z.object({ userId: Id }), reply: Member },
     listMembers: {
       input: Nothing,

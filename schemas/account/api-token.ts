@@ -1,4 +1,4 @@
-/** The contract of an API token: whether a secret opens it, and what it opens. The key is the token's id. */
+/** The contract of an API token: verifies its secret and returns its permissions. The key is the token's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
@@ -43,7 +43,7 @@ export const apiToken = defineContract({
       }),
     },
     /**
-     * Replaces what an issued token opens, or its secret. What is absent stays, but for times, which are replaced
+     * Replaces an issued token's permissions or secret. Absent fields stay, except times, which are replaced
      * together.
      */
     change: {

@@ -17,7 +17,7 @@ export const loginGuard = defineContract({
      */
     take: {
       input: Source.extend({ isKnown: z.boolean() }),
-      /** 0: the try is counted and may go on. */
+      /** 0 means that the attempt is counted and may proceed. */
       reply: z.object({ waitMs: z.int().min(0) }),
     },
     /** The password was right: the tries of this source are forgotten. */

@@ -17,7 +17,7 @@ const Secret = z.object({ secretHash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
 
 export const SessionEntry = z.object({
-  /** Absent: nobody is signed in. The first release kept sign-outs of nobody for some minutes. */
+  /** Absent if nobody is signed in. The first release stored sign-outs without a user for some minutes. */
   user: z.object({ userId: Id, email: Email, authenticatedAt: EpochMs }).optional(),
   expiresAt: EpochMs,
   logout: PendingLogout.optional(),

@@ -96,8 +96,9 @@ export const agentInbox = defineContract({
     /** The same by mail, from an actor: nobody waits. */
     happened: { input: ReceivedEvent },
     /**
-     * From the host of the agent: what it is to be given now. They are begun in order, each when the one before was
-     * answered 2xx; what was not begun is given again. The same until the first is settled; none where none is due.
+     * Returns the events that the agent's host must deliver now. The host starts them in order, each after a 2xx
+     * response to the one before, and gets unstarted ones again. The list stays the same until the first event is
+     * settled; it is empty if none is due.
      */
     current: {
       input: Nothing,
@@ -119,15 +120,15 @@ export const agentInbox = defineContract({
       /** True where it is to ask. */
       reply: z.object({ hasNext: z.boolean() }),
     },
-    /** The same by mail, where nobody has answered. */
+    /** The same report as a send, if the call got no reply. */
     delivered: { input: Delivered },
-    /** Delivers again what is in the log and not waiting: in the order of arrival, before what came later. */
+    /** Delivers logged events again that are not waiting, in the order of arrival and before later ones. */
     replay: {
       input: z.object({
         /** Numbers, both ends included. */
         from: z.int().min(1).optional(),
         to: z.int().min(1).optional(),
-        /** By when it was received. */
+        /** Events received from this time on. */
         receivedFrom: EpochMs.optional(),
         receivedTo: EpochMs.optional(),
         status: DeliveryStatus.exclude(["waiting"]).optional(),
@@ -148,7 +149,7 @@ export const agentInbox = defineContract({
         waiting: z.int().min(0),
       }),
     },
-    /** With what came; `not_found` where it is not, or not any more, in the log. */
+    /** Returns the event with its body. Refuses with `not_found` if the log does not have it. */
     get: {
       input: z.object({ number: z.int().min(1) }),
       reply: z.object({ delivery: Delivery, request: AppRequest }),

@@ -21,14 +21,14 @@ describe("agent-sockets", () => {
     }
   };
 
-  it("a close is taken with the codes that sockets send, and with no other", () => {
+  it("a close accepts only codes that sockets may send", () => {
     for (let code = 0; code <= 5_001; code++) {
       expect(isTaken(code), `${code}`).to.equal(isSent(code));
     }
     expect(isTaken(1000.5)).to.equal(false);
   });
 
-  it("a reason may have CLOSE_REASON_BYTES_MAX bytes and not one more", () => {
+  it("a close reason may have CLOSE_REASON_BYTES_MAX bytes and not one more", () => {
     for (const bytes of [CLOSE_REASON_BYTES_MAX, CLOSE_REASON_BYTES_MAX + 1]) {
       const reason = `é${"x".repeat(bytes - 2)}`;
       expect(isTaken(1000, reason), `${bytes}`).to.equal(isSent(1000, reason));

@@ -33,10 +33,9 @@ export const SocketAction = z.union([
 export type SocketAction = z.infer<typeof SocketAction>;
 
 /**
- * Batches of one agent to one gateway come one after the other, each when the last was answered. `commit` is the
- * record of the agent's log that holds these actions: a new owner sends them again when it cannot know that they
- * arrived, and the gateway leaves out what it has done. Without it they are of no record, and are sent by their owner
- * alone, as `batch`.
+ * An agent sends its batches to a gateway one after another, each after the reply to the last. `commit` is the record
+ * of the agent's log with these actions. A new owner repeats them if their arrival is unknown, and the gateway skips
+ * actions that it has done. Without `commit` no record holds them, and only their owner sends them, as `batch`.
  */
 export const SocketBatch = z.object({
   agent: z.string(),

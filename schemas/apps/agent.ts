@@ -31,7 +31,7 @@ export const SocketClose = z.object({
 });
 export type SocketClose = z.infer<typeof SocketClose>;
 
-/** A webhook, an event of a repository: what is delivered in order, kept in a log, and may be replayed. */
+/** A webhook or an event of a repository. Deliveries are ordered, logged, and can be replayed. */
 export const AgentDelivery = z.object({
   /**
    * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does
@@ -76,7 +76,9 @@ export const agent = defineContract({
         connection: Connection,
         first: z.int().min(1),
         frames: z.array(Frame),
-        /** All frames before this one are handled: its batches may arrive in another order than they left. */
+        /**
+         * All frames before this one are handled. The receiver needs this because batches may arrive out of order.
+         */
         settledBefore: z.int().min(1).optional(),
       }),
       /** `isPending`: some of them are still being handled; the same batch is to be brought again, to wait on. */
@@ -99,7 +101,7 @@ export const agent = defineContract({
     deliver: { input: Nothing },
     /** Ends it in memory, so that it opens in the version that serves by then. */
     reload: { input: Nothing, reply: Nothing },
-    /** For tools of operators and for listings: what the agent is at. */
+    /** Returns the agent's state of delivery, for operators' tools and listings. */
     inspect: {
       input: Nothing,
       reply: z.object({
@@ -119,7 +121,7 @@ export const agent = defineContract({
 export const agentAlarm = defineContract({
   kind: "agent-alarm",
   messages: {
-    /** Absent when nothing is due any more. An alarm that comes for nothing does no harm. */
+    /** Absent if nothing is due. A needless alarm is harmless. */
     set: { input: z.object({ at: EpochMs.optional() }), reply: Nothing },
     /** The agent was woken by the alarm of this time, and has set it anew by then where anything is left. */
     heard: { input: z.object({ at: EpochMs }), reply: Nothing },

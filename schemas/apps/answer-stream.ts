@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { InlineBody } from "./app-exchange.ts";
 
-/** A part that is asked for again is the same: what was asked may have got lost on its way. */
+/** A repeated request returns the same part, because the first request or reply may have been lost. */
 export const StreamQuestion = z.object({
   stream: z.string(),
   /** Counts from 1. */
@@ -20,7 +20,7 @@ export const StreamAnswer = z.union([
   /** The app has not made it yet: ask again. */
   z.object({ wait: z.literal(true) }),
   z.object({ end: z.literal(true) }),
-  /** There is no more of it, and this was not the end. */
+  /** The stream broke off before its end. */
   z.object({ failed: z.string() }),
 ]);
 export type StreamAnswer = z.infer<typeof StreamAnswer>;

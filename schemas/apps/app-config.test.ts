@@ -22,7 +22,7 @@ describe("app-config", () => {
     return (error?.issues ?? []).map(({ path, message }) => `/${path.join("/")}: ${message}`);
   };
 
-  it("events go to agents that are bound", () => {
+  it("events may name bound agents only", () => {
     expect(faults({ agents, webhooks: [{ ...webhook, agent: "Repo" }] })).to.deep.equal([]);
     expect(faults({ agents, webhooks: [{ ...webhook, agent: "Repos" }] })).to.deep.equal([
       '/webhooks/0/agent: Expected one of Repo, not "Repos"',
@@ -34,7 +34,7 @@ describe("app-config", () => {
     ]);
   });
 
-  it("each name in env occurs once", () => {
+  it("each name in env may occur once", () => {
     const said = (path: string, name: string) =>
       `${path}: Expected a name that nothing else in env has, not "${name}"`;
     expect(faults({ agents, vars: { Repo: 1 } })).to.deep.equal([
@@ -51,7 +51,7 @@ describe("app-config", () => {
     expect(faults({ secrets, artifacts })).to.deep.equal([said("/artifacts/0/binding", "GIT")]);
   });
 
-  it("holds as much as its limits say, and refuses one more", () => {
+  it("accepts values up to its limits and refuses one more", () => {
     const named = (count: number, of: (name: string) => unknown) =>
       Array.from({ length: count }, (_, index) => of(`N${index}`));
     const vars = (count: number) => ({

@@ -12,8 +12,7 @@ import {
 } from "./limits.ts";
 
 /**
- * Any JSON value. A schema that contains itself would say no more, and breaks what is generated from the OpenAPI
- * document.
+ * Any JSON value. A recursive schema would not be more exact, and breaks generators that read the OpenAPI document.
  */
 const Var = z.unknown().refine((value) => {
   const text = JSON.stringify(value);
@@ -102,7 +101,7 @@ const REPO_EVENT_TYPES = [
   "token.revoked",
 ] as const;
 
-/** Events of the account's repositories that come to agents, each repository's to the agent of its name. */
+/** Sends events of the account's repositories to agents: those of a repository to the agent of its name. */
 export const EventRule = z.strictObject({
   source: z.literal("artifacts"),
   types: z.array(z.enum(REPO_EVENT_TYPES)).min(1),

@@ -4,7 +4,7 @@ import { inlineBody, inlineBytes } from "./app-exchange.ts";
 describe("app-exchange", () => {
   const again = (bytes: Buffer) => inlineBytes(inlineBody(bytes));
 
-  it("inlineBody() and inlineBytes() give back the very bytes, whatever they are", () => {
+  it("inlineBody() and inlineBytes() return exactly the same bytes for any input", () => {
     const mark = Buffer.from([0xef, 0xbb, 0xbf, 0x61]);
     const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
     for (const bytes of [

@@ -1,4 +1,4 @@
-/** Requests and answers of apps as they cross the bus: what the gateway has of HTTP, and nothing more. */
+/** Requests and responses of apps on the bus: the HTTP fields that the gateway passes on, and nothing else. */
 import { z } from "zod";
 
 export const InlineBody = z.union([
@@ -27,7 +27,7 @@ export function inlineBody(bytes: Uint8Array): InlineBody {
 export const inlineBytes = (body: InlineBody): Buffer =>
   "text" in body ? Buffer.from(body.text) : Buffer.from(body.base64, "base64");
 
-/** The text that is these bytes in UTF-8, with its byte order mark; undefined where there is none. */
+/** Returns the text of these UTF-8 bytes, with its byte order mark, or undefined if they are not UTF-8. */
 export function exactText(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes);

@@ -54,7 +54,7 @@ const AGENT_KEY_CHARS_MAX = KEY_CHARS_MAX - 32;
 export const isAddress = (key: string): boolean =>
   key.isWellFormed() && encodeKey(key).length <= AGENT_KEY_CHARS_MAX;
 
-/** Reads the key that `agentKey` makes; undefined if it is none. */
+/** Reads a key of `agentKey`. Returns undefined for other text. */
 export function readAgentKey(key: string): AgentAddress | undefined {
   const [accountId, app, className, ...name] = key.split(".");
   const read = AgentAddress.safeParse({ accountId, app, className, name: name.join(".") });

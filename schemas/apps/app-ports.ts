@@ -34,7 +34,7 @@ export const appPorts = defineContract({
       input: z.object({
         accountId: Id,
         app: AppName,
-        /** Kept where the app has none yet. */
+        /** Stored only if the app has no key yet. */
         cookieKey: CookieKey,
         range: PortRange,
         taken: z.array(Port),

@@ -82,7 +82,7 @@ export type ProcessAnswer = Omit<AppAnswer, "body"> & {
 export type StreamPart =
   | { bytes: Uint8Array }
   | { isEnd: true }
-  /** There is no more of it, and this was not the end. */
+  /** The stream broke off before its end. */
   | { failed: string };
 
 /** The result of a turn. */
@@ -107,7 +107,7 @@ export type TurnResult =
 
 export type ToProcess =
   | StartProcess
-  /** `image` and `records` are what the log holds; agents are numbered by the host. */
+  /** `image` and `records` are the content of the log. The host numbers the agents. */
   | {
       type: "open";
       agent: number;
@@ -162,12 +162,12 @@ export type FromProcess =
       commit: number;
       record: Uint8Array;
       isImage: boolean;
-      /** The agent was destroyed: what is left is no agent until it writes again. */
+      /** The agent was destroyed, and does not exist until it writes again. */
       isGone?: boolean | undefined;
       actions: ProcessAction[];
       /**
-       * Set before the commit is made, where it is sooner than what is set: absent means unchanged, null that nothing
-       * is due.
+       * The next alarm. If earlier than the current one, the host sets it before the commit. Absent means unchanged,
+       * null means none.
        */
       wakeAt?: number | null | undefined;
     }
@@ -208,7 +208,7 @@ export type FromProcess =
       level: "debug" | "info" | "warn" | "error";
       text: string;
     }
-  /** The agent has nothing to do and need not stay; of the ENTRY, nothing it asked to wait for. */
+  /** The agent is idle and may be unloaded. For the ENTRY: no `waitUntil` promise is pending. */
   | { type: "idle"; agent: number; isIdle: boolean }
   | { type: "pong"; number: number };
 
@@ -226,9 +226,9 @@ export type Operation =
   | { type: "agent.request"; className: string; name: string; request: ProcessRequest }
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**
-   * A call of our own REST API as the app, below /v4/accounts/{its account}: bindings are made of it. The request's
-   * URL is `http://trunkline/<what follows the account>`. With `artifacts` it reaches one namespace, which the app's
-   * configuration binds.
+   * A call of the platform's REST API as the app, below /v4/accounts/{its account}. Bindings use it. The request's
+   * URL is `http://trunkline/<path after the account>`. With `artifacts` the call is limited to one namespace, which
+   * the app's configuration binds.
    */
   | {
       type: "rest";
@@ -246,7 +246,7 @@ export type Operation =
 export type OperationResult =
   | { type: "answer"; answer: ProcessAnswer; url?: string }
   | { type: "invoked"; result: Uint8Array }
-  /** Absent where there is none yet. */
+  /** Absent if no part is ready yet. */
   | { type: "part"; part?: StreamPart }
   /** Absent where it is no token, or is good no more. */
   | { type: "identified"; identity?: TokenIdentity }

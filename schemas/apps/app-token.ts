@@ -1,6 +1,6 @@
 /**
- * Code of an app asks for the owner of a token that it received. Its host asks a gateway over the bus. The holder of
- * a token may know what the token opens; nothing else is revealed.
+ * An app's code looks up the owner of a token that it received. Its host calls a gateway over the bus. The reply
+ * contains only the token's permissions, which its holder may know.
  */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";
@@ -10,7 +10,7 @@ import { APP_TOKEN_CHARS_MAX } from "./limits.ts";
 export const APP_TOKEN_SUBJECT = "app-token";
 
 export const AppTokenRequest = z.object({
-  /** The app's account. The answer says what the token opens there. */
+  /** The app's account. The reply lists the token's permissions there. */
   accountId: Id,
   token: z.string().max(APP_TOKEN_CHARS_MAX),
 });
@@ -21,7 +21,7 @@ export const TokenIdentity = z.object({
   kind: z.enum(["api", "oauth"]),
   /** Id of an API token, or of the grant of an access token. No secret. */
   id: z.string(),
-  /** In whose name: always there of an access token, and of what was made with one. */
+  /** The user whom the token acts for. Always set for an access token and for a token made with one. */
   userId: z.string().optional(),
   clientId: z.string().optional(),
   /** Accounts that it opens. */

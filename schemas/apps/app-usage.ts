@@ -1,7 +1,4 @@
-/**
- * The contract of what an account's agents keep: how many there are, and their bytes, held to limits. The key is the
- * account's id.
- */
+/** The contract of an account's stored agents: their number and bytes, with limits. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";

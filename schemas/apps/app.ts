@@ -76,7 +76,7 @@ export const app = defineContract({
     },
     /** Reports that the version started. It serves from now on, unless a later one does already. */
     activate: { input: z.object({ version: z.int().min(1) }), reply: Overview },
-    /** Reports that the version did not start. The serving version goes on. */
+    /** Reports that the version did not start. The serving version stays. */
     reject: {
       input: z.object({ version: z.int().min(1), reason: z.string().max(4_000) }),
       reply: Nothing,
@@ -88,11 +88,11 @@ export const app = defineContract({
       reply: Nothing,
     },
     deleteSecret: { input: z.object({ name: BindingName }), reply: Nothing },
-    /** The app, its versions and secrets are gone; what its agents kept goes by and by. */
+    /** Deletes the app, its versions and secrets at once, and its agents' data step by step. */
     delete: { input: Nothing, reply: Nothing },
     /** Events of the account's repositories, as the rules of the version that serves want them. */
     [REPO_HAPPENED]: { input: RepoHappened },
-    /** A reminder, in case that what was given away came to nothing. */
+    /** A reminder, in case the enqueued deletion was lost. */
     purgeAgain: { input: Nothing },
     /** Everything that the app stored was removed. */
     purged: { input: Nothing },

@@ -8,14 +8,14 @@ import { EVENT_IDS_KEPT_MS, WEBHOOK_BODY_BYTES_MAX } from "./limits.ts";
 
 /** What people are told, who rely on it: elsewhere tests go by the names of these. */
 describe("limits of webhooks", () => {
-  it("events have 5 MiB, are known for 7 days, and kept for 30 days or 10,000 of them", () => {
+  it("events have up to 5 MiB, are deduplicated for 7 days, and kept for 30 days or up to 10,000", () => {
     expect(WEBHOOK_BODY_BYTES_MAX).to.equal(5_242_880);
     expect(EVENT_IDS_KEPT_MS).to.equal(604_800_000);
     const { deliveries } = AppConfig.parse({ name: "a", compatibility_date: "2026-11-20" });
     expect(deliveries).to.deep.equal({ keep_days: 30, keep_count: 10_000 });
   });
 
-  it("webhooks go out now, after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and 10 h", () => {
+  it("webhooks are sent at once, and retried after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and 10 h", () => {
     const [s, m, h] = [1_000, 60_000, 3_600_000];
     const pauses = [5 * s, 5 * m, 30 * m, 2 * h, 5 * h, 10 * h, 10 * h];
     expect(OUTGOING_PAUSES_MS).to.deep.equal(pauses);

@@ -12,7 +12,7 @@ export const APP_PORTS_MAX = 1_000;
 export const APP_VERSIONS_MAX = 20;
 /** A bundled script in UTF-8: what people know from platforms of this kind. */
 export const APP_BUNDLE_BYTES_MAX = 10_000_000;
-/** Configuration as JSON: it stands in the app's state with those of APP_VERSIONS_MAX versions. */
+/** Configuration as JSON. The app's state holds one for each of APP_VERSIONS_MAX versions. */
 export const APP_CONFIG_BYTES_MAX = 24_000;
 export const APP_VARS_MAX = 64;
 export const APP_VAR_BYTES_MAX = 5_000;
@@ -23,14 +23,14 @@ export const APP_AGENT_CLASSES_MAX = 32;
 export const APP_WEBHOOKS_MAX = 64;
 export const APP_EVENT_RULES_MAX = 64;
 
-/** Agents of one account where nothing is set: the store holds as many of 200 kB, which a log comes to. */
+/** Default for the agents of one account: the store holds this many with a log of 200 kB each. */
 export const AGENTS_PER_ACCOUNT = 10_000;
 /**
- * The most that may be set: those of an account are counted in rows of one actor, in memory and read when its host
- * changes.
+ * The highest valid setting. One actor counts an account's agents in rows, which it keeps in memory and reads when
+ * its host changes.
  */
 export const AGENTS_PER_ACCOUNT_MAX = 100_000;
-/** Default for what an account's agents store, with the bodies of their webhooks: half of AGENTS_STORE_BYTES_MAX. */
+/** Default for the bytes of an account's agents and their webhooks' bodies: half of AGENTS_STORE_BYTES_MAX. */
 export const AGENT_BYTES_PER_ACCOUNT = 1024 ** 3;
 /** The unit in which agents ask for room: small ones ask once, others each time they have grown by a quarter. */
 export const AGENT_ROOM_BYTES = 16 * 1024;
@@ -51,7 +51,7 @@ export const APP_ANSWER_BYTES_MAX = 10_000_000;
 export const APP_STREAMS_MAX = 1_000;
 /** Bytes of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */
 export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
-/** How long a host lets a reader wait for a part until it says that there is none yet. */
+/** How long a host holds a request for the next part before it replies that none is ready. */
 export const APP_STREAM_WAIT_MS = 10_000;
 /** A streamed answer without a read for this long is abandoned: its reader died or hangs. */
 export const APP_STREAM_UNREAD_MS = 60_000;
@@ -78,9 +78,9 @@ export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
 /** Processes of apps on one host, at some 50 MB each. */
 export const APP_PROCESSES_MAX = 100;
-/** How long a gateway uses what it knows of an app without a notice of a change. */
+/** How long a gateway caches an app. A notification of a change ends it earlier. */
 export const APP_SERVING_KEPT_MS = 5_000;
-/** A token that an app asks about: ours have 79 characters, and a longer one is none. */
+/** Characters of a token that an app looks up. Valid tokens have 79. */
 export const APP_TOKEN_CHARS_MAX = 1_024;
 /**
  * Bytes that a process sent and its host holds until they are durable, sent or done. Past it the process is ended.
@@ -117,7 +117,7 @@ export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
 export const WEBHOOK_BODY_BYTES_MAX = 5 * 1024 * 1024;
 /** Repeats of an event are recognised for this long. No provider repeats for more than three days. */
 export const EVENT_IDS_KEPT_MS = 7 * 86_400_000;
-/** Ids one agent remembers, at 14 bytes each; past it those of the oldest day go before their time. */
+/** Event ids that one agent remembers, 14 bytes each. Past it the ids of the oldest day are dropped early. */
 export const EVENT_IDS_MAX = 1_000_000;
 export const EVENT_ID_CHARS_MAX = 256;
 export const EVENT_TYPE_CHARS_MAX = 128;
@@ -145,9 +145,9 @@ export const OUTGOING_INLINE_BYTES_MAX = 8_192;
 export const OUTGOING_WAITING_MAX = 1_000;
 /** The longest pause that a receiver may ask for by Retry-After. */
 export const OUTGOING_RETRY_AFTER_MS_MAX = 86_400_000;
-/** However often its endpoint's breaker was open: then it has failed. Twice what the tries take. */
+/** A webhook fails at this age even if its endpoint's breaker was open. Twice the time of all attempts. */
 export const OUTGOING_AGE_MS_MAX = 3 * 86_400_000;
-/** Characters of an answer that are kept, and bytes of it that are read. */
+/** Stored characters of a response, and bytes of it that are read. */
 export const OUTGOING_ANSWER_CHARS_KEPT = 1_000;
 /** A sealed secret in base64: APP_SECRET_BYTES_MAX, nonce and tag. */
 export const SEALED_CHARS_MAX = 12_000;

@@ -27,8 +27,8 @@ export const OutgoingUrl = z
   }, "expected an http:// or https:// address without user and password");
 
 /**
- * The signing secret: the name of a secret of the app, which is read again at each try; or a sealed value for the
- * name `OUTGOING_SECRET`, if user code passed a value that is none of its app's secrets.
+ * The signing secret: the name of a secret of the app, which is read again at each attempt; or a sealed value for the
+ * name `OUTGOING_SECRET`, if user code passed another value.
  */
 export const SigningSecret = z.union([
   z.object({ name: BindingName }),
@@ -93,7 +93,7 @@ export const outgoingWebhook = defineContract({
       }),
       reply: z.object({ number: z.int().min(1), id: z.string(), isNew: z.boolean() }),
     },
-    /** An event of type `test`, to see whether an endpoint takes what is sent. */
+    /** Sends an event of type `test` to check whether an endpoint accepts webhooks. */
     sendTest: {
       input: z.object({ url: OutgoingUrl, secret: SigningSecrets.optional() }),
       reply: OutgoingWebhook,

@@ -201,9 +201,9 @@ const BOUNDS: Bound[] = [
   ],
 ];
 
-describe("bounds of messages between actors and workers", () => {
+describe("limits of messages between actors and workers", () => {
   for (const [name, schema, good, bad, path] of BOUNDS) {
-    it(`parse() holds to its bound: ${name}`, () => {
+    it(`parse() enforces the limit of ${name}`, () => {
       expect(schema.safeParse(good).error?.issues).to.equal(undefined);
       const issues = schema.safeParse(bad).error?.issues ?? [];
       expect(issues.map((issue) => [issue.code, issue.path.join(".")])).to.deep.equal([

@@ -28,7 +28,7 @@ describe("addresses of OAuth clients", () => {
   }
 
   for (const uri of ["com.example.app:/callback", "com.example.app://callback", "a.b:c"]) {
-    it(`redirectUriFault() accepts ${uri} of a client without a secret alone`, () => {
+    it(`redirectUriFault() accepts ${uri} only for a client without a secret`, () => {
       expect(redirectUriFault(uri, { isPublic: true })).to.equal(undefined);
       expect(redirectUriFault(uri, { isPublic: false })).to.match(/"none"/);
     });
@@ -77,7 +77,7 @@ describe("addresses of OAuth clients", () => {
     });
   }
 
-  it("webUriFault() takes https alone", () => {
+  it("webUriFault() accepts https only", () => {
     expect(webUriFault("https://example.com/policy")).to.equal(undefined);
     for (const uri of ["http://example.com/", "http://localhost/", "com.example.app:/x"]) {
       expect(webUriFault(uri), uri).to.match(/https URL/);
@@ -86,7 +86,7 @@ describe("addresses of OAuth clients", () => {
     expect(webUriFault("https://example.com/#a")).to.match(/fragment/);
   });
 
-  it("clientUriFault() takes a host that DNS can vouch for", () => {
+  it("clientUriFault() accepts a host that DNS can verify", () => {
     for (const uri of [
       "https://example.com",
       "https://a.b.example.co.uk:8443/x",
@@ -106,7 +106,7 @@ describe("addresses of OAuth clients", () => {
     expect(clientUriFault("http://example.com/")).to.match(/https URL/);
   });
 
-  it("originFault() takes origins alone", () => {
+  it("originFault() accepts origins only", () => {
     for (const origin of [
       "https://app.example.com",
       "https://app.example.com:8443",
@@ -133,7 +133,7 @@ describe("addresses of OAuth clients", () => {
     }
   });
 
-  it("matchesRedirectUri() is the same text, and on loopback addresses any port", () => {
+  it("matchesRedirectUri() requires the same text, and accepts any port on loopback addresses", () => {
     const https = "https://app.example.com/callback";
     expect(matchesRedirectUri(https, https)).to.equal(true);
     for (const asked of [

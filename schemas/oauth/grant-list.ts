@@ -1,4 +1,4 @@
-/** The contract of what a person has allowed which clients, and the grants there are. The key is the user's id. */
+/** The contract of a person's consents to clients, and of the clients' grants. The key is the user's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
@@ -27,8 +27,8 @@ export const grantList = defineContract({
   kind: "grant-list",
   messages: {
     /**
-     * The person decides. For the same accounts it adds to what they decided before; for others it takes its place.
-     * `limit_reached` where they have allowed CLIENTS_PER_USER_MAX clients.
+     * Records a person's consent. For the same accounts it merges with the earlier consent; for other accounts it
+     * replaces that. Refuses with `limit_reached` past CLIENTS_PER_USER_MAX clients.
      */
     consent: { input: Consent.extend({ clientId: Id }), reply: Nothing },
     getConsent: { input: Client, reply: z.object({ consent: Consent.nullable() }) },
@@ -40,7 +40,7 @@ export const grantList = defineContract({
         cursor: ListCursor.optional(),
       }),
     },
-    /** Takes back what the client was allowed, and ends its grants: those that are answered, and by mail. */
+    /** Withdraws the client's consent, and revokes its grants by mail. The reply names them. */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
     /** Records an open grant. From now on, revoking the client ends it. */
     addGrant: { input: Grant, reply: Nothing },

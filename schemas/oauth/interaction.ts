@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Sha256 } from "../values.ts";
 
-/** An authorization request, as it waits for a person: what an HTTP server takes as a URL, several times over. */
+/** Bytes of a stored authorization request: several times the longest URL of an HTTP server. */
 export const INTERACTION_BYTES_MAX = 64 * 1024;
 
 const Nothing = z.object({});

@@ -23,8 +23,8 @@ export const GrantType = z.enum(["authorization_code", "refresh_token"]);
 export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
 
 /**
- * Control characters, what no font shows (the marks that turn the direction of writing among it), and the braille
- * pattern without a dot: a name must not pass for another, nor for none.
+ * Control characters, invisible ones such as direction marks, and the blank braille pattern. With them a name could
+ * look like another or like no name.
  */
 const UNSEEN = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb]/u;
 
@@ -100,7 +100,7 @@ export const ClientSettingsPatch = z.object({
 });
 export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
 
-/** The stored registration. Its rules are those of the time when it was accepted. */
+/** The stored registration. It was validated by the rules at the time of its change, so only its shape is checked. */
 export const Registration = z.object({
   clientName: z.string(),
   grantTypes: z.array(GrantType),

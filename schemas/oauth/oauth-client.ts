@@ -1,4 +1,4 @@
-/** The contract of an OAuth client: what it is registered with, its secrets, its domain. The key is its client_id. */
+/** The contract of an OAuth client: its registration, secrets and domain. The key is its client_id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
@@ -82,7 +82,7 @@ export const AuditEntry = z.object({
   at: EpochMs,
   by: Author,
   action: AuditAction,
-  /** JSON texts, cut where they are long. Null: there was no value, or is none. */
+  /** Values as JSON, truncated if long. Null means that there is no value. */
   changes: z.array(
     z.object({
       field: z.string(),

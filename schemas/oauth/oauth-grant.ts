@@ -73,7 +73,7 @@ export const oauthGrant = defineContract({
         token: GrantToken.omit({ hash: true }).extend({ used: z.boolean() }),
       }),
     },
-    /** Gives tokens for the code, once. A second time revokes what the first gave. */
+    /** Issues tokens for the code, once. A second use revokes the tokens of the first. */
     redeem: {
       input: z.object({
         codeHash: Sha256,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ALL_PERMISSIONS, PERMISSIONS, type Permission } from "../account/permissions.ts";
 
-/** Scopes that open nothing of an account. */
+/** Scopes without access to any account. */
 const IDENTITY_SCOPES = ["openid", "email", "offline_access"] as const;
 /** A person cannot decline these alone: the first makes it OpenID Connect, the other asks for refresh tokens. */
 export const NEVER_OPTIONAL: readonly Scope[] = ["openid", "offline_access"];
@@ -13,7 +13,7 @@ export const ALL_SCOPES: readonly Scope[] = [...ALL_PERMISSIONS, ...IDENTITY_SCO
 
 export const Scope = z.enum(ALL_SCOPES);
 
-/** Id → what a person reads where they are asked. */
+/** Id → the text on the consent page. */
 export const SCOPES: Record<Scope, { name: string; category: string; description: string }> = {
   "browser-rendering.read": permission(
     "browser-rendering.read",

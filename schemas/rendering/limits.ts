@@ -26,8 +26,8 @@ export const BROWSER_IDLE_SECONDS = 60;
 /** A side of a picture, in device pixels: WebP has no more. */
 export const SCREENSHOT_SIDE_PX_MAX = 16_383;
 /**
- * A picture's device pixels: the default window, eight times. While Chromium compresses them it answers nobody, for 3
- * to 4 s where all of it is noise; a browser is ended when it does not answer for BROWSER_PING_TIMEOUT_MS.
+ * Device pixels of an image: eight times the default window. Chromium does not respond while it compresses them, for
+ * 3 to 4 s if they are noise. A browser without a response for BROWSER_PING_TIMEOUT_MS is ended.
  */
 export const SCREENSHOT_PIXELS_MAX = 8 * 1_920 * 1_080;
 /** A picture's bytes: as base64 it comes in one message of the browser, and fits CDP_MESSAGE_BYTES_MAX. */

@@ -25,7 +25,7 @@ export const GIT_SIZES: GitSizes = {
 /** Bytes of one large file: half of a repository's limit. */
 export const lfsObjectBytes = ({ repoBytes }: GitSizes) => Math.floor(repoBytes / 2);
 
-/** All objects of one push, unpacked. */
+/** Returns the limit for the decompressed objects of one push. */
 export const inflatedBytes = ({ repoBytes }: Pick<GitSizes, "repoBytes">) =>
   INFLATED_FACTOR * repoBytes;
 
@@ -40,10 +40,10 @@ export const GIT_SIZE_SETTINGS = {
   accountBytes: "TRUNKLINE_GIT_BYTES_PER_ACCOUNT",
 } as const satisfies Record<keyof GitSizes, string>;
 
-/** Says what a file past its limit is, and how it can be stored all the same. */
+/** Returns the error text for a file past the limit, with the way to store it as a large file. */
 export const fileTooLarge = (path: string, bytes: number, bytesMax: number) =>
   `the file "${path}" has ${bytes} bytes, past ${bytesMax} (${GIT_SIZE_SETTINGS.fileBytes}); Git LFS stores larger files: git lfs migrate import --include="${path}"`;
 
-/** Says what a repository past its limit has, and may have. */
+/** Returns the error text for a repository past the limit. */
 export const repoTooLarge = (bytes: number, bytesMax: number) =>
   `the repository would be too large: it has ${bytes} bytes and may have ${bytesMax} (${GIT_SIZE_SETTINGS.repoBytes})`;

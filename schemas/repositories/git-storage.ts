@@ -1,7 +1,4 @@
-/**
- * The contract of what an account has stored in repositories: its bytes, held to a bound. The key is the account's
- * id.
- */
+/** The contract of an account's bytes in repositories, with a limit. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
@@ -23,13 +20,13 @@ export const gitStorage = defineContract({
   kind: "git-storage",
   messages: {
     /**
-     * Keeps room for a while for what is about to be stored. Refuses with `storage_full`; a `bytesMax` of 0 is no
-     * bound.
+     * Reserves bytes for an upload, for a limited time. Refuses with `storage_full`; a `bytesMax` of 0 means no
+     * limit.
      */
     hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
     /** Reports that the bytes are stored; or that none are, or only bytes that were stored before. */
     settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },
-    /** Counts what is stored already: many small things together. */
+    /** Counts the bytes of stored objects, many small ones together. */
     add: { input: z.object({ bytes: Bytes }), reply: GitStored },
     /** The sweep reports removed bytes. */
     removed: { input: z.object({ bytes: Bytes }), reply: Nothing },

@@ -1,4 +1,4 @@
-/** The tasks that keep the packs of repositories few, and the store without those that nobody needs. */
+/** The tasks that compact the packs of repositories and delete unnamed packs from the store. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { ObjectId } from "./git-names.ts";
@@ -11,8 +11,8 @@ export const gitUpkeep = defineTasks({
   lanes: ["upkeep", "events"],
   messages: {
     /**
-     * Puts packs of a repository together; where `prune`, all of them, without what no ref leads to. The key is its id.
-     * It hears `upkeepEnded`.
+     * Compacts packs of a repository. With `prune` compacts all of them and drops objects that no ref reaches. The
+     * key is the repository's id. The task sends it `upkeepEnded`.
      */
     compact: {
       lane: "upkeep",

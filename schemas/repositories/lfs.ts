@@ -1,4 +1,4 @@
-/** Large files of repositories, as Git LFS names them: by the SHA-256 of what is in them. */
+/** Large files of repositories, named as in Git LFS by the SHA-256 of their content. */
 import { z } from "zod";
 import { Sha256 } from "../values.ts";
 import { LFS_OBJECT_BYTES_MAX } from "./limits.ts";
@@ -16,5 +16,5 @@ export type HeldLfsObject = z.infer<typeof HeldLfsObject>;
 /** The blob that holds one. Accounts share none. */
 export const lfsBlob = (accountId: string, oid: string) => `git.${accountId}.lfs.${oid}`;
 
-/** The row of a repository that names one: what is swept is held against these. */
+/** The repository's row that names a large file. The sweep keeps files with such a row. */
 export const lfsRow = (oid: string) => `lfs.${oid}`;

@@ -55,10 +55,11 @@ export const REPO_BYTES_SETTING_MAX = 2_000_000_000;
  */
 export const FILE_BYTES_SETTING_MAX = 128 * 1024 * 1024;
 /**
- * Objects of one push unpacked, by what a repository may have packed: long histories have some thirty times as much.
+ * Decompressed bytes of one push, as a multiple of a repository's limit. Long histories reach about thirty times
+ * their packed size.
  */
 export const INFLATED_FACTOR = 100;
-/** Directories below each other in one repository: git goes down them by recursion. Ten times what is ever seen. */
+/** Nested directories in one repository, because git recurses into them. Ten times the deepest known. */
 export const TREE_DEPTH_MAX = 512;
 /** New directories of one push: their ids and places are in memory while they are measured, some 60 MB. */
 export const PUSH_TREES_MAX = 400_000;
@@ -99,7 +100,7 @@ export const LFS_LOCKS_LISTED_MAX = 100;
 export const REPO_TOKEN_TTL_S = 86_400;
 export const REPO_TOKEN_TTL_S_MIN = 60;
 export const REPO_TOKEN_TTL_S_MAX = 31_536_000;
-/** Tokens of one repository; past it those that no longer open anything make room, oldest first. */
+/** Tokens of one repository. Past it, expired and revoked ones are dropped, oldest first. */
 export const REPO_TOKENS_MAX = 1_000;
 
 // --- Events ---
@@ -116,7 +117,7 @@ export const EVENT_OTHERS_MAX = 50;
 
 /** Wall-clock and processor time of one process: 1 GB over 5 Mbit/s, as long as something moves. */
 export const GIT_PROCESS_MS_MAX = 30 * 60_000;
-/** Address space of one process: the largest honest pack takes a third of it, a delta bomb all there is. */
+/** Address space of one process. The largest valid pack needs a third of it; a delta bomb would use all memory. */
 export const GIT_PROCESS_KIB_MAX = 800_000;
 /** Characters that are kept of a process's error output. */
 export const GIT_STDERR_CHARS_MAX = 4_000;
@@ -131,7 +132,7 @@ export const CLEAR_PAUSE_MS = 200;
 
 // --- The store ---
 
-/** Packs of all repositories; a disk with less room gives a part of it. */
+/** Bytes for the packs of all repositories. A smaller disk allows fewer. */
 export const PACKS_STORE_BYTES_MAX = 16 * 1024 ** 3;
 
 /** The default for one account: half, so that no account takes the space of all others. */

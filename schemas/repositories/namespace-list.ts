@@ -24,7 +24,7 @@ export const namespaceList = defineContract({
      * whose namespace is never made disappears soon.
      */
     announce: { input: z.object({ name: NamespaceName }), reply: Nothing },
-    /** By name. */
+    /** Lists namespaces in the order of names. */
     list: {
       input: z.object({
         limit: z.int().min(1).max(NAMESPACE_LIST_MAX),

@@ -31,7 +31,7 @@ export const RepoListing = RepoEntry.pick({
   updatedAt: true,
   lastPushAt: true,
 }).extend({
-  /** Absent from what was stored before listings had it. */
+  /** Absent in rows stored before listings had it. */
   failure: RepoEntry.shape.failure.optional(),
 });
 export type RepoListing = z.infer<typeof RepoListing>;
@@ -51,8 +51,8 @@ export const namespace = defineContract({
     remove: { input: Nothing, reply: Nothing },
 
     /**
-     * Gives a name to a repository that is about to be made, and makes the namespace where there is none. A conflict
-     * where the name is taken. A repository that does not come to be loses it.
+     * Reserves a name for a new repository, and makes the namespace if it does not exist. Refuses a taken name with
+     * `conflict`. The claim expires if the repository is never created.
      */
     claim: { input: Named.extend({ listing: RepoListing }), reply: Nothing },
     /** Refuses where no repository has the name. */

@@ -33,8 +33,8 @@ export const packSweep = defineContract({
     /** Returns the actor's time, for a sweep that is about to read which packs are named. */
     observe: { input: Nothing, reply: z.object({ at: EpochMs }) },
     /**
-     * Condemns packs that nobody names. Answers those that nobody has named for so long that they go now: nobody is
-     * given a hold on them until they are `removed`.
+     * Condemns packs that no repository names. Returns those whose grace period is over, which can be deleted now.
+     * They cannot be held until they are `removed`.
      */
     condemn: {
       input: z.object({

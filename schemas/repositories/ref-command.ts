@@ -1,4 +1,4 @@
-/** One command of a push, a ref and the values it has and is to have; and what becomes of it. */
+/** One command of a push: a ref with its old and new value, and the result of the command. */
 import { isProtected, refNameFault, ZERO_ID } from "./git-names.ts";
 
 export interface RefCommand {
@@ -37,13 +37,16 @@ export const REF_RESULTS = {
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
 
-/** The sentence that a client reads beside the ref; of a bad name it says what is allowed. */
+/** Returns the text that a client shows beside the ref. For an invalid name it names valid ones. */
 export function refResultText(result: RefResult, ref: string): string {
   const fault = result === "n" ? refNameFault(ref) : undefined;
   return fault === undefined ? REF_RESULTS[result] : `${REF_RESULTS.n}: ${fault}`;
 }
 
-/** Why the command comes to nothing as its ref stands, as a letter of REF_RESULTS: whatever else is pushed with it. */
+/**
+ * Returns why the command fails at the ref's present value, as a letter of REF_RESULTS, regardless of the push's
+ * other commands.
+ */
 export function commandFault(
   { old, value, ref }: RefCommand,
   { tip, protectedRefs, head, isForward }: RefStanding,

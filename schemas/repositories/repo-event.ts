@@ -18,7 +18,7 @@ const About = z.object({
 });
 const about = { about: About.optional() };
 
-/** Zeros for what was not there, or is not any more. */
+/** Zeros for a missing value: before a creation or after a deletion. */
 export const RefChange = z.object({ ref: z.string(), before: z.string(), after: z.string() });
 export type RefChange = z.infer<typeof RefChange>;
 

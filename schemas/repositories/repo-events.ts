@@ -1,7 +1,4 @@
-/**
- * The contract of an account's repository events: what happened, in its order, for those who follow it. The key is
- * the account's id.
- */
+/** The contract of an account's repository events, in order, for subscribers. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { NamespaceName, RepoName } from "./git-names.ts";
@@ -51,7 +48,7 @@ export const repoEvents = defineContract({
       input: z.object({ after: z.int().min(0), limit: z.int().min(1).max(EVENTS_LISTED_MAX) }),
       reply: z.object({
         events: z.array(z.object({ number: z.int().min(1), event: RepoEventEnvelope })),
-        /** Number of the newest that can be told; 0 where nothing has happened. */
+        /** Number of the newest deliverable event, or 0 without events. */
         last: z.int().min(0),
       }),
     },
@@ -78,7 +75,7 @@ export const repoEvents = defineContract({
       }),
     },
 
-    /** Reminders: nobody has looked at a push; there is more to tell. */
+    /** Reminders: a push was not described in time; more events wait for delivery. */
     describeLate: { input: Nothing },
     tellMore: { input: Nothing },
   },

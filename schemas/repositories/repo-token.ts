@@ -11,7 +11,7 @@ export const repoTokenKey = (accountId: string, tokenId: string) => `${accountId
 export const repoToken = defineContract({
   kind: "repo-token",
   messages: {
-    /** Before the token itself is made, so that there is none that cannot be found. Repeating it changes nothing. */
+    /** Sent before the token itself is made, so that every token can be found. Repeating it changes nothing. */
     issue: { input: z.object({ repoId: RepoId, forgetAt: EpochMs }), reply: Nothing },
     /** Refuses where it is unknown. */
     find: { input: Nothing, reply: z.object({ repoId: RepoId }) },

@@ -15,7 +15,7 @@ const packs = (count: number) => Array.from({ length: count }, (_, i) => pack(i)
 const accepts = (message: keyof typeof repo.messages, input: unknown) =>
   repo.messages[message].input.safeParse(input).success;
 
-describe("bounds of messages to a repository", () => {
+describe("limits of messages to a repository", () => {
   const swap = {
     push: ID,
     commands: [],
@@ -26,7 +26,7 @@ describe("bounds of messages to a repository", () => {
     packs: [],
   };
 
-  it("COMMANDS_BYTES_MAX bytes of commands are one message, and more come in parts", () => {
+  it("COMMANDS_BYTES_MAX bytes of commands fit one message, and more are sent in parts", () => {
     const command = (chars: number) => `${ZERO_ID} ${A} refs/heads/${"x".repeat(chars)}`;
     const many = Array.from({ length: 180 }, () => command(900));
     let room = COMMANDS_BYTES_MAX - commandsBytes(many);
@@ -45,7 +45,7 @@ describe("bounds of messages to a repository", () => {
     }
   });
 
-  it("SWAP_PACKS_MAX packs come or go in one message, and none more", () => {
+  it("SWAP_PACKS_MAX packs are added or removed in one message, and no more", () => {
     for (const [count, taken] of [
       [SWAP_PACKS_MAX, true],
       [SWAP_PACKS_MAX + 1, false],
@@ -72,7 +72,7 @@ describe("bounds of messages to a repository", () => {
     expect(accepts("swap", { ...swap, parts: PUSH_PARTS_MAX + 1 })).to.equal(false);
   });
 
-  it("LFS_BATCH_MAX large files are looked for at once", () => {
+  it("one message looks up LFS_BATCH_MAX large files", () => {
     const find = (count: number) =>
       accepts("findLfsObjects", {
         address: ADDRESS,

@@ -44,7 +44,7 @@ export const RepoSettings = z.object({
   protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
 });
 
-/** The progress of an import: its present step, and how much of it is done. */
+/** The progress of an import: its current step and the completed share of that step. */
 export const ImportProgress = z.object({
   step: z.enum(["asking", "receiving", "resolving", "checking", "large_files"]),
   percent: z.int().min(0).max(100).nullable(),
@@ -58,7 +58,7 @@ export const RepoEntry = RepoAddress.extend({
   /** The origin of the first content. */
   source: z.string().nullable(),
   status: RepoStatus,
-  /** Why it failed, or what an import lacks. */
+  /** The reason of a failure, or the missing large files of an import. */
   failure: z.string().nullable(),
   /** While it is imported. */
   progress: ImportProgress.optional(),
@@ -96,7 +96,7 @@ export type HeldPack = z.infer<typeof HeldPack>;
 /** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
 export const packBlob = (accountId: string, sha256: string) => `git.${accountId}.${sha256}`;
 
-/** The row of a repository that names a pack: what is swept is held against these. */
+/** The repository's row that names a pack. The sweep keeps packs with such a row. */
 export const packRow = (sha256: string) => `pack.${sha256}`;
 
 /** One ref's change in a push: `<old> <new> <ref>`, zeros where there is none, as in git's own protocol. */
@@ -207,7 +207,7 @@ export const repo = defineContract({
         readOnly: z.boolean(),
       }),
     },
-    /** Refuses where it is none, or another than is asked for. */
+    /** Refuses if the repository does not exist or has another address. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
     configure: { input: RepoSettings.partial(), reply: RepoEntry },
     /** An import or a fork has ended. */
@@ -247,7 +247,7 @@ export const repo = defineContract({
         bytes: z.int().min(0),
         rows: z.array(z.object({ row: z.int(), refs: RefTable })),
         packs: z.array(Pack),
-        /** True where `packs` are all there are; else they are those that came since. */
+        /** True if `packs` lists all packs, false if it lists those added since the reader's version. */
         packsWhole: z.boolean(),
         cursor: ManifestCursor,
         done: z.boolean(),
@@ -267,8 +267,8 @@ export const repo = defineContract({
       reply: Nothing,
     },
     /**
-     * Judges a push on the refs as they are and makes its changes, with its packs: the only way in which either
-     * changes. The packs are stored, and complete together with those of `generation`.
+     * Checks a push against the current refs, and applies its changes with its packs. Nothing else changes refs or
+     * adds packs. The packs are stored, and complete together with those of `generation`.
      */
     swap: {
       input: z.object({
@@ -278,7 +278,7 @@ export const repo = defineContract({
         parts: z.int().min(0).max(PUSH_PARTS_MAX),
         atomic: z.boolean(),
         generation: Version,
-        /** Which of them, by their number, only add commits to what was there. */
+        /** Numbers of the commands that are fast-forwards. */
         forward: z
           .array(
             z
@@ -342,7 +342,7 @@ export const repo = defineContract({
         address: RepoAddress,
         objects: z.array(HeldLfsObject).max(LFS_NAMED_MAX),
         bytesMax: RepoBytes,
-        /** By who imports it: while that is under way, and at no other time. */
+        /** Set by the import task. Valid only while the import runs. */
         ofImport: z.boolean().optional(),
       }),
       reply: Nothing,
@@ -355,11 +355,11 @@ export const repo = defineContract({
 
     ...lfsLockMessages,
 
-    /** Has what no ref leads to dropped for good, soon. */
+    /** Schedules the deletion of objects that no ref reaches. */
     prune: { input: Nothing, reply: Nothing },
     /** The upkeep reports its end. */
     upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
-    /** A push was too large for what there is room for: what nobody needs may give some. */
+    /** Reports a push that found no room. A prune may free some. */
     roomLacked: { input: Nothing },
     /** Reminder: there may be packs to put together. */
     upkeepDue: { input: Nothing },
@@ -390,7 +390,7 @@ export const repo = defineContract({
 
     /** Reminder: a fork that was begun is not there. */
     giveUp: { input: Nothing },
-    /** Reminders: what was staged and never decided goes; of what is removed, the next rows go. */
+    /** Reminders: drop abandoned staged pushes; delete the next rows of a removed repository. */
     dropStaged: { input: Nothing },
     clearRows: { input: Nothing },
   },

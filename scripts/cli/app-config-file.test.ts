@@ -38,7 +38,7 @@ describe("readAppConfig", () => {
     expect(place).to.equal(`${folder.path}/app`);
   });
 
-  it("names an unknown key with its place and the nearest one there is", async () => {
+  it("names an unknown key with its position and the nearest known key", async () => {
     const text = `{
   "name": "hooks",
   "compatibility_date": "2026-11-20",
@@ -53,7 +53,7 @@ describe("readAppConfig", () => {
     expect(more).to.deep.equal([]);
   });
 
-  it("tells all faults of values, each where it stands, and what is missing where it should be", async () => {
+  it("reports all invalid values at their positions, and missing ones where they belong", async () => {
     const text = `{ "name": "No Name",
   "compatibility_date": 3 }`;
     const [name = "", date = ""] = await faultsOf(text);
@@ -64,7 +64,7 @@ describe("readAppConfig", () => {
     );
   });
 
-  it("says where it is no JSON, and which key is there twice", async () => {
+  it("reports the position of invalid JSON, and duplicate keys", async () => {
     expect((await faultsOf('{\n  "name" "hooks"\n}')).join()).to.match(/^:2:10 colon expected/);
     const text = '{ "name": "a",\n "name": "b", "compatibility_date": "2026-11-20" }';
     expect(await faultsOf(text)).to.deep.equal([':2:2 "name" is there twice']);
@@ -72,7 +72,7 @@ describe("readAppConfig", () => {
     expect((await faultsOf("[]")).join()).to.match(/^:1:1 /);
   });
 
-  it("says which file is not there, and what to do", () => {
+  it("names a missing file, and how to create it", () => {
     expect(() => readAppConfig("no/such.jsonc")).to.throw(
       "Cannot read no/such.jsonc: there is no such file; go to the app's folder, or name the file by --config",
     );

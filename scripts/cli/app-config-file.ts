@@ -21,7 +21,7 @@ export interface AppConfigFile {
   config: AppConfig;
   /** The file, as it is named to a person. */
   path: string;
-  /** All other paths in it begin here. */
+  /** The configuration's folder. Its other paths are relative to this one. */
   folder: string;
 }
 

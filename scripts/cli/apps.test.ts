@@ -77,7 +77,7 @@ describe("trunkline for apps", function () {
   const version = async () => (await platform.ask("hooks", "/version")).text;
   const print = (text: string) => platform.ask("hooks", `/print?${encodeURIComponent(text)}`);
 
-  it("secret put needs no more of the configuration than the name", async () => {
+  it("secret put needs only the name from the configuration", async () => {
     await folder.write("trunkline.jsonc", '{ "name": "hooks", "agents": [{ "binding": ');
     const put = await folder.succeed(["secret", "put", "EARLY"], { input: "value" });
     expect(put).to.equal("Put secret EARLY of hooks\n");
@@ -88,7 +88,7 @@ describe("trunkline for apps", function () {
     expect(nameless.stderr).to.match(/^trunkline\.jsonc: cannot read "name": /);
   });
 
-  it("secret put takes a value from stdin, and none from its parameters", async () => {
+  it("secret put reads the value from stdin, never from its parameters", async () => {
     await config();
     await folder.write("src/index.ts", code("one"));
     const early = await folder.run(["deploy"]);
@@ -108,7 +108,7 @@ describe("trunkline for apps", function () {
     expect(put).to.equal("Put secret TOKEN of hooks\n");
   });
 
-  it("deploy bundles and uploads what the folder has, and says where it serves", async () => {
+  it("deploy bundles and uploads the folder, and prints the app's address", async () => {
     const told = await folder.succeed(["deploy"]);
     expect(told).to.match(/^Deployed hooks, version 1 \(\d+ kB\)\n/);
     expect(told).to.match(/^For people {4}http:\/\/localhost:\d+$/m);
@@ -130,7 +130,7 @@ describe("trunkline for apps", function () {
     await config();
   });
 
-  it("deploy says in the server's words why a version does not start, and the one before serves on", async () => {
+  it("deploy prints the server's reason when a version does not start, and the old version keeps serving", async () => {
     await folder.write("src/index.ts", `throw new Error("broken at start");`);
     const { code: ended, stderr } = await folder.run(["deploy"]);
     expect(ended).to.equal(1);
@@ -150,7 +150,7 @@ describe("trunkline for apps", function () {
     expect(unread.stderr).to.include("src/index.ts:1:16");
   });
 
-  it("versions shows what was deployed, rollback has an earlier one serve again", async () => {
+  it("versions lists deployed versions, rollback serves an earlier one again", async () => {
     await folder.write("src/index.ts", code("three"));
     expect(await folder.succeed(["deploy"])).to.include("version 4");
     const lines = (await folder.succeed(["versions"])).split("\n");
@@ -168,7 +168,7 @@ describe("trunkline for apps", function () {
     expect(odd.code).to.equal(2);
   });
 
-  it("secret list shows names, secret delete takes one away", async () => {
+  it("secret list shows names, secret delete deletes one", async () => {
     await folder.succeed(["secret", "put", "OTHER", "-a", "hooks"], { input: "value" });
     const listed = await folder.succeed(["secret", "list"]);
     expect(listed)
@@ -183,7 +183,7 @@ describe("trunkline for apps", function () {
     expect((await folder.run(["secret", "put", "NO-NAME"])).code).to.equal(2);
   });
 
-  it("types writes an Env with which the app's code is checked", async () => {
+  it("types writes an Env that type-checks the app's code", async () => {
     expect(await folder.succeed(["types"])).to.equal("Wrote worker-configuration.d.ts\n");
     const written = await folder.read("worker-configuration.d.ts");
     expect(written).to.include("readonly GREETING: string;").and.include("readonly TOKEN: string;");
@@ -217,7 +217,7 @@ describe("trunkline for apps", function () {
     expect(await folder.read("mine.d.ts")).to.equal("interface Mine {}");
   });
 
-  it("tail prints lines as they come, over a lost connection, until Ctrl-C", async () => {
+  it("tail prints lines live and reconnects, until Ctrl-C", async () => {
     const proxy = await TcpProxy.start(Number(new URL(platform.url).port));
     try {
       await print("before");
@@ -260,7 +260,7 @@ describe("trunkline for apps", function () {
     expect((await folder.run(["tail", "-n", "1000000"])).code).to.equal(2);
   });
 
-  it("dev deploys at each save, tells what is wrong with one, and ends by Ctrl-C", async () => {
+  it("dev deploys at each save, reports errors, and ends with Ctrl-C", async () => {
     await using dev = folder.start(["dev"]);
     await dev.line("serves at");
     await folder.write("src/index.ts", code("saved"));
@@ -290,7 +290,7 @@ describe("trunkline for apps", function () {
     expect(await dev.exit()).to.equal(0);
   });
 
-  it("dev deploys nowhere but on this machine, unless it is told to", async () => {
+  it("dev deploys only to this machine, unless requested otherwise", async () => {
     const elsewhere = new AppFolder(folder.path, {
       ...environment,
       TRUNKLINE_API_URL: "https://platform.example",
@@ -301,7 +301,7 @@ describe("trunkline for apps", function () {
     expect(stderr).to.include("platform.example: it is not this machine; say --remote");
   });
 
-  it("deliveries lists what came to an agent, shows it, and delivers it again", async () => {
+  it("deliveries lists the events of an agent, shows one, and delivers it again", async () => {
     const webhook = {
       ...{ path: "/in/:entity", provider: "hmac", secret: "TOKEN", agent: "RepoAgent" },
       ...{ entity: { path: true }, event_id: { header: "x-id" }, hmac: { header: "x-signature" } },
@@ -360,7 +360,7 @@ describe("trunkline for apps", function () {
     expect(odd.stderr).to.match(/status/);
   });
 
-  it("deliveries list names the place in the app's own files that failed", async () => {
+  it("deliveries list names the failed line in the app's own files", async () => {
     const body = "null";
     const signature = createHmac("sha256", "key").update(body).digest("hex");
     const headers = { "x-id": "fails", "x-signature": signature };
@@ -371,7 +371,7 @@ describe("trunkline for apps", function () {
     });
   });
 
-  it("a body past the bound of a webhook gets its 413 also with Node's fetch", async () => {
+  it("answers 413 to a too large webhook body, also with Node's fetch", async () => {
     const url = `${platform.url}/apps/${platform.accountId}/hooks/in/box`;
     const chunked = () => {
       let count = 20;
@@ -390,7 +390,7 @@ describe("trunkline for apps", function () {
     }
   });
 
-  it("delete asks, and without a terminal wants --force", async () => {
+  it("delete asks for confirmation, and without a terminal requires --force", async () => {
     const asked = await folder.run(["delete"]);
     expect(asked.code).to.equal(2);
     expect(asked.stderr).to.match(/^Cannot ask whether hooks is to be deleted/);

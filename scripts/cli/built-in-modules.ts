@@ -1,4 +1,4 @@
-/** Leaves the built-in modules of Node outside of a bundle, and names who imports those that apps may not use. */
+/** Keeps Node's built-in modules out of a bundle, and names the importers of forbidden ones. */
 import { isBuiltin } from "node:module";
 import { relative } from "node:path";
 import type { OnResolveArgs, Plugin } from "esbuild";

@@ -34,7 +34,7 @@ describe("bundleApp", function () {
       (error: Error) => error.message,
     );
 
-  it("makes one module of TypeScript, packages and modules of Node, required ones too", async () => {
+  it("bundles TypeScript, packages and Node modules, with import and require, into one module", async () => {
     await folder.write("node_modules/old/package.json", { name: "old", main: "main.js" });
     await folder.write(
       "node_modules/old/main.js",
@@ -55,7 +55,7 @@ export const all = [createHash("sha256").update("").digest("hex").length, old, n
     expect((await load(text)).all).to.deep.equal([64, { emits: true, text: "3" }, "né"]);
   });
 
-  it("names who imports modules that apps may not use, and leaves the others as they are", async () => {
+  it("names the importers of forbidden modules, and keeps allowed ones external", async () => {
     await folder.write("node_modules/@some/library/package.json", { main: "main.js" });
     await folder.write(
       "node_modules/@some/library/main.js",
@@ -75,7 +75,7 @@ export const all = [read, createHash, library];`,
     ]);
   });
 
-  it("takes a package's build for workers, else the one for browsers", async () => {
+  it("uses a package's build for workers, or else for browsers", async () => {
     for (const name of ["both", "browser", "field"]) {
       await folder.write(`node_modules/${name}/node.js`, "export default 'node';");
       await folder.write(`node_modules/${name}/browser.js`, "export default 'browser';");
@@ -96,7 +96,7 @@ export const all = [read, createHash, library];`,
     expect((await load(await bundle())).all).to.deep.equal(["worker", "browser", "browser"]);
   });
 
-  it("leaves trunkline/agents outside, keeps names of classes, and knows decorators as the standard has them", async () => {
+  it("keeps trunkline/agents external, keeps class names, and supports standard decorators", async () => {
     await folder.write(
       "src/index.ts",
       `import { Agent } from "trunkline/agents";
@@ -114,7 +114,7 @@ export { Agent, Outer as Renamed, Other, seen };`,
     expect(loaded.Other).to.have.property("name", "Inner");
   });
 
-  it("says where the code is wrong, and what is not found", async () => {
+  it("reports the position of errors, and unresolved imports", async () => {
     await folder.write("src/index.ts", `export const a = ;\n`);
     expect(await failure()).to.match(/Unexpected ";"[\s\S]*src\/index\.ts:1:17/);
     await folder.write("src/index.ts", `import "./lost.ts";\nimport "lost";`);
@@ -123,13 +123,13 @@ export { Agent, Outer as Renamed, Other, seen };`,
     );
   });
 
-  it("says that main is missing, or names no file", async () => {
+  it("reports that main is missing or names no file", async () => {
     expect(await failure()).to.match(/"main" names src\/index\.ts, and there is no such file$/);
     await folder.write("trunkline.jsonc", { name: "hooks", compatibility_date: "2026-11-20" });
     expect(await failure()).to.match(/expected "main", the module to bundle/);
   });
 
-  it("takes a bundle at the limit, and none past it", () => {
+  it("accepts a bundle at the limit, and refuses one past it", () => {
     const text = "é".repeat(APP_BUNDLE_BYTES_MAX / 2);
     expect(checkedBundle(text)).to.equal(text);
     expect(() => checkedBundle(`${text}!`)).to.throw(

@@ -1,4 +1,4 @@
-/** Makes one ES module of an app's code and what it imports. */
+/** Bundles an app's code and its imports into one ES module. */
 import { statSync } from "node:fs";
 import {
   type BuildFailure,
@@ -51,7 +51,7 @@ export function bundleOptions(
   };
 }
 
-/** The bundle's text; warnings are printed. Throws what is wrong with the code, with its places. */
+/** Returns the bundle's text, and prints warnings. Throws the errors of the code with their positions. */
 export async function bundleApp(file: AppConfigFile): Promise<string> {
   const options = bundleOptions(file);
   try {

@@ -10,7 +10,7 @@ export interface Command {
   usage: string;
   /** In the list of all commands. */
   summary: string;
-  /** More of it, for its own help. */
+  /** Additional text for the command's own help. */
   help: string;
   run(parameters: string[], environment: NodeJS.ProcessEnv): Promise<void>;
 }

@@ -8,7 +8,7 @@ describe("commands for apps", function () {
   this.timeout(60_000);
 
   for (const command of COMMANDS) {
-    it(`${command.name} has a help that fits a terminal`, () => {
+    it(`${command.name} has a help text that fits a terminal`, () => {
       const text = helpOf(command);
       expect(text).to.match(new RegExp(`^Usage: trunkline ${command.name}`));
       for (const line of text.split("\n").slice(1)) expect(line.length, line).to.be.at.most(WIDTH);
@@ -25,7 +25,7 @@ describe("commands for apps", function () {
     for (const line of lines) expect(line.length).to.be.at.most(WIDTH);
   });
 
-  it("show their help wherever it is asked for, without an app and a platform", async () => {
+  it("show their help at any position of --help, without an app and a platform", async () => {
     for (const parameters of [
       ["deploy", "--help"],
       ["secret", "put", "NAME", "-h"],
@@ -53,7 +53,7 @@ describe("commands for apps", function () {
     "deliveries list 1 a -a app": 'Cannot find agent "1 a": expected the name of a class',
   };
   for (const [typed, problem] of Object.entries(mistakes)) {
-    it(`say what is wrong with "${typed}"`, async () => {
+    it(`report the error in "${typed}"`, async () => {
       const { code, stdout, stderr } = await trunkline(typed.split(" "));
       expect({ code, stdout }).to.deep.equal({ code: 2, stdout: "" });
       expect(stderr.startsWith(problem), stderr).to.equal(true);

@@ -1,4 +1,4 @@
-/** `trunkline dev`: deploys an app to the local platform whenever it is saved, and prints what it prints. */
+/** `trunkline dev`: deploys an app to the local platform at each save, and prints its log. */
 import { watch } from "node:fs";
 import { basename } from "node:path";
 import { type BuildContext, type BuildResult, context } from "esbuild";

@@ -1,4 +1,4 @@
-/** Prints what an app prints, as it does, over interruptions of any length. */
+/** Prints an app's log live, and continues after interruptions of any length. */
 import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { z } from "zod";
@@ -49,7 +49,7 @@ export async function followLogs(platform: Platform, wanted: Following): Promise
   }
 }
 
-/** At first what is there; then what comes behind the last one, as soon as it comes. */
+/** Returns the existing lines first, and later each new line as soon as it arrives. */
 function nextLines(
   platform: Platform,
   { app, earlier, signal }: Following,
@@ -80,7 +80,7 @@ export function lineText({ time, level, text, agent }: LogLine): string {
 
 function plain(text: string): string {
   return stripVTControlCharacters(text).replaceAll(
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is taken out.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the code removes control characters.
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g,
     (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );

@@ -35,7 +35,7 @@ export function loginFolder(environment: NodeJS.ProcessEnv): string {
 
 const fileIn = (folder: string) => join(folder, "login.json");
 
-/** Undefined where nobody is logged in. */
+/** Undefined if nobody is logged in. */
 export async function readLogin(folder: string): Promise<Login | undefined> {
   const path = fileIn(folder);
   let text: string;

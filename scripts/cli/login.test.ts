@@ -52,7 +52,7 @@ describe("trunkline login", function () {
     expect(await command.exit(), command.lines.join("\n")).to.equal(0);
   }
 
-  it("keeps what a person allows in their browser, for them alone, and commands use it", async () => {
+  it("stores the login that a person allows in their browser, readable only by them, and commands use it", async () => {
     await using command = folder.start(["login", "--url", `${url()}/v4/`, "--no-browser"]);
     const person = await openPage(command);
     expect(person.seen.text)
@@ -77,7 +77,7 @@ describe("trunkline login", function () {
     expect(seen).to.include(world.accountId).and.include(world.owner.email);
   });
 
-  it("says that it was not allowed", async () => {
+  it("reports that the person declined", async () => {
     await using command = folder.start(["login", "--url", url(), "--no-browser"]);
     const { person } = await newPerson(world);
     await person.open(await command.line("/oauth2/auth?"));
@@ -87,7 +87,7 @@ describe("trunkline login", function () {
     expect(command.lines.at(-1)).to.equal("Cannot log in: you did not allow it");
   });
 
-  it("takes no code that comes with another state, or from another server", async () => {
+  it("refuses a code with another state or from another server", async () => {
     await using command = folder.start(["login", "--url", url(), "--no-browser"]);
     const asked = new URL(await command.line("/oauth2/auth?")).searchParams;
     expect(asked.get("code_challenge_method")).to.equal("S256");
@@ -129,7 +129,7 @@ describe("trunkline login", function () {
     expect(counting.asked).to.have.length(2);
   });
 
-  it("goes on where a refresh was killed: its lock is free, and the old token is good for another try", async () => {
+  it("recovers after a refresh was killed: the lock is free, and the old token still works", async () => {
     await logIn();
     await using counting = await countingProxy(url());
     await changeLogin({
@@ -147,7 +147,7 @@ describe("trunkline login", function () {
     await folder.succeed(["whoami"]);
   });
 
-  it("renews a token that was taken back early, and says when the login is over", async () => {
+  it("renews a token that was revoked early, and reports when the login has ended", async () => {
     await logIn();
     const { access_token: token } = await readLogin();
     const revoked = await fetch(`${url()}/oauth2/revoke`, {
@@ -173,7 +173,7 @@ describe("trunkline login", function () {
     });
   });
 
-  it("ends at logout, here and on the platform", async () => {
+  it("ends at logout, on this machine and on the platform", async () => {
     await logIn();
     const { access_token: token } = await readLogin();
     expect((await world.api("/accounts", { token })).status).to.equal(200);
@@ -185,7 +185,7 @@ describe("trunkline login", function () {
     expect(stderr).to.match(/^Cannot ask the platform: nobody is logged in; run trunkline login/);
   });
 
-  it("sends a token to nobody but the platform that gave it", async () => {
+  it("sends a token only to the platform that issued it", async () => {
     await logIn();
     const other = new AppFolder(folder.path, { TRUNKLINE_API_URL: "http://127.0.0.1:9" });
     const { code, stderr } = await other.run(["whoami"]);
@@ -193,7 +193,7 @@ describe("trunkline login", function () {
     expect(stderr).to.include(`Cannot ask http://127.0.0.1:9/v4: you are logged in at ${url()}/v4`);
   });
 
-  it("says in one line where no platform is", async () => {
+  it("reports in one line where no platform responds", async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const { code, stderr } = await folder.run(["login", "--url", nowhere]);
     expect({ code, stderr }).to.deep.equal({
@@ -204,7 +204,7 @@ describe("trunkline login", function () {
     expect(bad.stderr).to.match(/^Cannot use --url: expected a URL such as/);
   });
 
-  it("is not needed where the environment has a token", async () => {
+  it("is not needed if the environment has a token", async () => {
     const environment = { TRUNKLINE_API_URL: `${url()}/v4`, TRUNKLINE_API_TOKEN: world.token };
     const other = new AppFolder(folder.path, environment);
     expect(await other.succeed(["whoami"])).to.include(world.accountId);

@@ -44,7 +44,7 @@ export interface Asking {
 export interface Platform {
   apiUrl: string;
   accountId: string;
-  /** `path` is below the account. Resolves with the result; throws `Refused` with what the server said. */
+  /** `path` is below the account. Resolves with the result; throws `Refused` with the server's message. */
   ask<S extends z.ZodType>(path: string, schema: S, asking?: Asking): Promise<z.output<S>>;
   /** Asks for one page of an answer that continues on others. */
   askPage<S extends z.ZodType>(
@@ -94,7 +94,7 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
   }
   const { TRUNKLINE_API_URL: url = "", TRUNKLINE_ACCOUNT_ID: named = "" } = environment;
   const apiUrl = url === "" ? login.api_url : readApiUrl(url, "TRUNKLINE_API_URL");
-  // A token goes to nobody but who gave it.
+  // Send a token only to the platform that issued it.
   if (apiUrl !== login.api_url) {
     throw new CommandFailure(
       `Cannot ask ${apiUrl}: you are logged in at ${login.api_url}; run trunkline login, or set TRUNKLINE_API_TOKEN`,
@@ -114,8 +114,8 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
 }
 
 /**
- * Under the lock, so that of commands that run at once one refreshes, and the others find what it got: a refresh token
- * that is used after its successor ends the login.
+ * Runs under the lock: one of several concurrent commands refreshes, and the others read its tokens. A refresh token
+ * used after its successor would end the login.
  */
 async function renewLogin(folder: string, accessToken: string): Promise<Login> {
   return withLoginLock(folder, async () => {

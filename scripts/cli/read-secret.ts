@@ -1,4 +1,4 @@
-/** Reads a secret value: all of stdin, or what is typed at a terminal, which does not show it. */
+/** Reads a secret value: all of stdin, or hidden input from a terminal. */
 import { ReadStream } from "node:tty";
 import { APP_SECRET_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { CommandFailure } from "./command.ts";

@@ -1,4 +1,7 @@
-/** `trunkline secret`: values that only an app's code reads; they come by stdin or a prompt, never as a parameter. */
+/**
+ * `trunkline secret`: values that only an app's code can read. They come from stdin or a prompt, never from a
+ * parameter.
+ */
 import { BindingName } from "../../schemas/apps/app-names.ts";
 import { NamedSecret, WireAppSecret } from "../../schemas/apps/http/apps.ts";
 import { age } from "../admin/age.ts";

@@ -1,4 +1,4 @@
-/** Ends what would go on for ever: by Ctrl-C, by a signal to end, or when nobody reads the output any more. */
+/** Ends endless commands: at Ctrl-C, at a signal to end, or when the output has no reader. */
 
 export function untilStopped(): AbortSignal {
   const stopping = new AbortController();

@@ -1,4 +1,4 @@
-/** `trunkline tail`: what an app prints, as it prints it. */
+/** `trunkline tail`: prints an app's log live. */
 import { APP_LOG_LINES_SHOWN_MAX } from "../../schemas/apps/limits.ts";
 import { UsageError } from "../admin/usage-error.ts";
 import { APP_HELP, APP_OPTION, appNameOf } from "./app-name.ts";

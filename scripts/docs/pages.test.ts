@@ -14,7 +14,7 @@ describe("documents from the code", () => {
   const page = (name: string) => documents.get(`docs/reference/${name}.md`);
 
   for (const [path, text] of documents) {
-    it(`${path} is what npm run docs makes`, () => {
+    it(`${path} equals the output of npm run docs`, () => {
       expect(readFileSync(join(REPOSITORY, path), "utf8")).to.equal(text);
     });
   }
@@ -28,7 +28,7 @@ describe("documents from the code", () => {
     for (const name of Object.keys(METRICS)) expect(page("metrics")).to.include(`_${name}\``);
   });
 
-  it("shows the default of a setting, what is valid, and the numbers of limits", () => {
+  it("shows the default and valid values of a setting, and the numbers of limits", () => {
     expect(page("configuration")).to.include(
       "| `TRUNKLINE_PORT` | `8787` | a whole number from 1 to 65535 |",
     );

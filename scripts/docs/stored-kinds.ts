@@ -38,7 +38,7 @@ function rowsOf(kind: string, [key = "", state = "", ...rows]: readonly string[]
   ];
 }
 
-/** Returns the paragraphs of the comment that says what a kind stores: its key, its state, and each sort of row. */
+/** Returns the paragraphs of a kind's storage comment: its key, its state, and its rows. */
 function storedComment(kind: string, files: readonly string[]): string[] {
   for (const file of files) {
     const text = readFileSync(join(REPOSITORY, file), "utf8");

@@ -57,7 +57,7 @@ describe("findViolation", () => {
     expect(accepts(first, call([2, 8], { add: 1 }, 1), call([3, 7], "get", 1))).to.equal(true);
   });
 
-  it("findViolation() keeps keys apart", () => {
+  it("findViolation() checks each key separately", () => {
     const other = call([3, 4], "get", 0, "b");
     expect(accepts(call([1, 2], { add: 1 }, 1), other)).to.equal(true);
   });

@@ -7,7 +7,7 @@ import { startNats } from "./nats-server.ts";
 describe("nats CLI", function () {
   this.timeout(300_000); // The first build compiles a few hundred packages.
 
-  it("natsCli() gives a program that talks to a test's server", async function () {
+  it("natsCli() returns a program that connects to a test's server", async function () {
     const cli = await natsCli();
     if (cli === undefined) return this.skip();
     await using server = await startNats();

@@ -22,7 +22,7 @@ describe("test nats-server", function () {
     await bus.close();
   });
 
-  it("startNats() refuses who has no password, or a wrong one", async () => {
+  it("startNats() refuses clients without a password or with a wrong one", async () => {
     await using server = await startNats();
     const { servers, user = "" } = readBusAddress(server.url);
     for (const credentials of [
@@ -36,7 +36,7 @@ describe("test nats-server", function () {
     }
   });
 
-  it("startNats() gives the system account its own password, and no stream", async () => {
+  it("startNats() gives the system account a separate password, and no stream", async () => {
     await using server = await startNats();
     const { pass = "" } = readBusAddress(server.systemUrl);
     const wrong = await connect({ ...readBusAddress(server.url), pass }).catch((error) => error);
@@ -68,7 +68,7 @@ describe("test nats-server", function () {
     await bus.close();
   });
 
-  it("startNats() says what the server complained of", async () => {
+  it("startNats() reports the server's error", async () => {
     const failure = await startNats({ config: "max_payload: many" }).catch((error) => error);
     expect(failure.message).to.match(
       /^Cannot start nats-server: it ended with code 1: .*nats.conf:2:1/,
@@ -82,7 +82,7 @@ describe("test nats-server", function () {
   });
 
   for (const end of ["stopped", "killed"] as const) {
-    it(`restart() keeps port and store of a server that was ${end}`, async () => {
+    it(`restart() keeps port and store after the server was ${end}`, async () => {
       await using server = await startNats();
       const { url } = server;
       const before = await connect(readBusAddress(url));
@@ -111,7 +111,7 @@ describe("test nats-server", function () {
     await rm(folder, { recursive: true });
   });
 
-  it("startCluster() lets no server join that has no password", async () => {
+  it("startCluster() refuses a server without a password", async () => {
     await using cluster = await startCluster(3);
     const routes = JSON.stringify(cluster.routes);
     const config = `cluster { name: trunkline, listen: "127.0.0.1:-1", routes: ${routes} }`;

@@ -11,7 +11,7 @@ describe("OrderedOutput", () => {
   /** What was printed since the last look. */
   const news = () => printed.splice(0).join("");
 
-  it("write() prints the first file as it comes and holds the others back", () => {
+  it("write() prints the first file live and buffers the others", () => {
     const [first, second] = [output.open("a"), output.open("b")];
     second.write("b1 ");
     first.write("a1 ");
@@ -24,7 +24,7 @@ describe("OrderedOutput", () => {
     expect(news()).to.equal("b2 ");
   });
 
-  it("end() prints another file in one piece, and names the first one where it goes on", () => {
+  it("end() prints another file in one piece, and names the first one where it continues", () => {
     const [first, second, third] = [output.open("a"), output.open("b"), output.open("c")];
     first.write("a1 ");
     third.write("c1 ");

@@ -7,14 +7,14 @@ import { startCommand } from "./start-command.ts";
 describe("startCommand()", () => {
   const [, ...rest] = startCommand();
 
-  it("bounds the heap, whose garbage grows to several times of what is in use where it may", () => {
+  it("limits the heap, because garbage would otherwise grow to several times the used memory", () => {
     expect(rest.filter((flag) => flag.startsWith("--"))).to.deep.equal([
       "--max-semi-space-size=16",
       "--max-old-space-size=2000",
     ]);
   });
 
-  it("is that of the image too", () => {
+  it("equals the command of the image", () => {
     const text = readFileSync(join(REPOSITORY, "deploy/Containerfile"), "utf8");
     const command = JSON.parse(/^CMD (\[.*\])$/m.exec(text)?.[1] ?? "[]") as string[];
     expect(command.slice(1, -1)).to.deep.equal(rest.slice(0, -1));

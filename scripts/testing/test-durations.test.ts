@@ -14,7 +14,7 @@ describe("test durations", () => {
     ]);
   });
 
-  it("mergeDurations() replaces what was measured, keeps the rest and drops short files and files that are gone", () => {
+  it("mergeDurations() replaces measured files, keeps the rest, and drops short and deleted files", () => {
     const measured = new Map([
       ["b", 3.4],
       ["short", 0.4],

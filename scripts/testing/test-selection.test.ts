@@ -41,7 +41,7 @@ describe("selectTests", () => {
     }
   });
 
-  it("selectTests() takes the characters of a name as they are", () => {
+  it("selectTests() treats the characters of a name literally", () => {
     const { grep = "" } = selectTests("quick", ["suiteOf() reads (a+)+"]);
     expect(new RegExp(grep).test("suiteOf() reads (a+)+")).to.equal(true);
     expect(new RegExp(grep).test("suiteOf reads aa")).to.equal(false);

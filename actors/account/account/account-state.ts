@@ -20,7 +20,7 @@ export const AccountState = z.object({
   createdAt: EpochMs,
   name: z.string(),
   members: z.array(StoredMember),
-  /** Oldest first; those that expired go with the next that is made. */
+  /** Oldest first. The next invitation removes expired ones. */
   invitations: z.array(StoredInvitation).default([]),
   tokens: z.array(TokenEntry),
   /** Oldest first, days without use left out. */

@@ -46,7 +46,7 @@ describe("account", () => {
     }
   });
 
-  it("get() answers name, time and members, and no token", () => {
+  it("get() returns name, time and members, and no token", () => {
     const { reply } = run("get", run("createToken", opened, token(1)).state, {});
     expect(reply).to.deep.equal({ name: "One", createdAt: NOON, members: [owner] });
   });
@@ -69,7 +69,7 @@ describe("account", () => {
     expect(refused.message).to.contain(String(TOKENS_PER_ACCOUNT_MAX));
   });
 
-  it("removeToken() removes that token alone, and is unknown the second time", () => {
+  it("removeToken() removes only that token, and answers unknown the second time", () => {
     let { state } = run("createToken", opened, token(1));
     state = run("createToken", state, token(2)).state;
     state = run("removeToken", state, { id: token(1).id }).state;
@@ -95,14 +95,14 @@ describe("account", () => {
     ).to.equal(0);
   });
 
-  it("admitRendering() counts what its caller has used and not told", () => {
+  it("admitRendering() counts the unreported usage of its caller", () => {
     const { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
     const ask = (untoldMs: number) => run("admitRendering", state, { limitMs: 10, untoldMs });
     expect(ask(4).reply).to.deep.equal({ usedMs: 9 });
     expect(refusal(() => ask(5)).code).to.equal("browser_time_exceeded");
   });
 
-  it("browserUsed() counts a task that tells of its time in parts as one", () => {
+  it("browserUsed() counts a task that reports its time in parts as one", () => {
     const part = { ms: 5, taskId: "a.1", isPart: true } as const;
     const once = run("browserUsed", opened, part).state;
     const { state } = run("browserUsed", once, { ms: 3, taskId: "a" });
@@ -110,7 +110,7 @@ describe("account", () => {
     expect(run("browserUsed", state, part).changed).to.equal(false);
   });
 
-  it("admitRendering() knows no limit at 0", () => {
+  it("admitRendering() treats 0 as no limit", () => {
     const { state } = run("browserUsed", opened, { ms: 10 * DAY_MS, taskId: "a" });
     expect(run("admitRendering", state, { limitMs: 0 }).reply.usedMs).to.equal(10 * DAY_MS);
   });
@@ -127,12 +127,12 @@ describe("account", () => {
     expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
   });
 
-  it("browserUsed() of an unknown account leaves nothing behind", () => {
+  it("browserUsed() of an unknown account stores nothing", () => {
     const { changed } = run("browserUsed", accountActor.initial, { ms: 5, taskId: "a" });
     expect(changed).to.equal(false);
   });
 
-  it("browserUsed() keeps as many days as are shown, oldest first, whatever order they come in", () => {
+  it("browserUsed() keeps the shown days, oldest first, whatever the order of reports", () => {
     let state = opened;
     for (let day = 0; day <= USAGE_DAYS_MAX; day++) {
       state = run("browserUsed", state, { ms: day, taskId: `d${day}` }, NOON + day * DAY_MS).state;
@@ -147,7 +147,7 @@ describe("account", () => {
     expect(state.usage.at(-2)).to.include({ ms: USAGE_DAYS_MAX - 1 + 100, tasks: 2 });
   });
 
-  it("getUsage() shows today even when nothing was used", () => {
+  it("getUsage() shows today even without usage", () => {
     const { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
     const { reply } = run("getUsage", state, {}, NOON + DAY_MS);
     expect(reply.today).to.deep.equal({ date: "2026-11-21", ms: 0, tasks: 0 });

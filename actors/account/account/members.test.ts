@@ -17,7 +17,7 @@ const all = { permissions: ALL_PERMISSIONS };
 const secretHash = "5".repeat(64);
 
 describe("members of an account", () => {
-  it("invite() keeps an invitation for INVITATION_MS, and tells nobody of its secret", () => {
+  it("invite() keeps an invitation for INVITATION_MS, and does not return its secret", () => {
     const invited = invitation(2, ["Member"]);
     const { state, reply, send } = run("invite", opened, invited);
     const shown = {
@@ -38,7 +38,7 @@ describe("members of an account", () => {
     expect(refusal(() => run("getInvitation", state, proof, late)).code).to.equal("not_found");
   });
 
-  it("invite() of an invited address takes the place of the invitation before", () => {
+  it("invite() of an invited address replaces the earlier invitation", () => {
     let { state } = run("invite", opened, invitation(2, ["Member"]));
     state = run("invite", state, {
       ...invitation(3, ["Administrator"]),
@@ -67,7 +67,7 @@ describe("members of an account", () => {
     expect(state.invitations).to.have.length(1);
   });
 
-  it("nobody gives, or changes somebody with, more than their token permits", () => {
+  it("nobody can grant, or change a member with, more than their token permits", () => {
     const by = { permissions: ["account.write" as const] };
     for (const call of [
       () => run("invite", opened, { ...invitation(2, ["Member"]), by }),
@@ -80,7 +80,7 @@ describe("members of an account", () => {
     }
   });
 
-  it("an Administrator changes all but Super Administrators, and gives nobody that role", () => {
+  it("an Administrator can change all but Super Administrators, and cannot grant that role", () => {
     let state = joined(joined(opened, 2, ["Administrator"]), 3, ["Member"]);
     const by = { ...all, userId: id(2) };
     for (const call of [
@@ -105,7 +105,7 @@ describe("members of an account", () => {
     expect(gone.code).to.equal("forbidden");
   });
 
-  it("who is no administrator any more changes nothing, whatever was known of them when they asked", () => {
+  it("a former administrator changes nothing, even with a request sent before they lost the role", () => {
     const state = joined(joined(opened, 2, ["OAuth Client Write"]), 3, ["Member"]);
     const by = { ...all, userId: id(2) };
     for (const call of [
@@ -117,7 +117,7 @@ describe("members of an account", () => {
     }
   });
 
-  it("the last Super Administrator cannot go, or become less", () => {
+  it("the last Super Administrator can neither leave nor lose the role", () => {
     const roles = ["Administrator" as const];
     const attempts = [
       () => run("removeMember", opened, { id: owner.userId, by: all }),
@@ -133,7 +133,7 @@ describe("members of an account", () => {
     expect(run("setRoles", state, { id: id(1), roles, by: all }).changed).to.equal(true);
   });
 
-  it("setRoles() and removeMember() tell the user, and those who watch the account", () => {
+  it("setRoles() and removeMember() notify the user and the subscribers of the account", () => {
     const state = joined(opened, 2, ["Member"]);
     const changed = run("setRoles", state, { id: id(2), roles: ["Administrator"], by: all });
     expect(changed.live).to.deep.equal({ change: "members" });
@@ -153,7 +153,7 @@ describe("members of an account", () => {
     expect(refusal(unknown).code).to.equal("not_found");
   });
 
-  it("setRoles() and removeMember() take an invitation as well", () => {
+  it("setRoles() and removeMember() accept an invitation too", () => {
     let { state } = run("invite", opened, invitation(2, ["Member"]));
     const changed = run("setRoles", state, { id: id(2), roles: ["Administrator"], by: all });
     expect(changed.send).to.deep.equal([]);
@@ -182,7 +182,7 @@ describe("members of an account", () => {
     expect(refusal(other).code).to.equal("not_found");
   });
 
-  it("acceptInvitation() refuses another address, a wrong secret, and what expired", () => {
+  it("acceptInvitation() refuses another address, a wrong secret, and an expired invitation", () => {
     const { state } = run("invite", opened, invitation(2, ["Member"]));
     const accepting = { id: id(2), secretHash, userId: id(9), email: "2@example.com" };
     const refused = (change: Partial<typeof accepting>, at = START) =>

@@ -19,7 +19,7 @@ export function usageOf(usage: Usage, date: string): UsageDay {
   return usage.find((day) => day.date === date) ?? { date, ms: 0, tasks: 0 };
 }
 
-/** Adds what was used, and forgets days that are no longer shown. */
+/** Adds usage, and drops days that are no longer shown. */
 export function addUsage(
   usage: Usage,
   date: string,

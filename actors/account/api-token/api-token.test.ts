@@ -13,7 +13,7 @@ const token = { accountId: "a".repeat(32), permissions, secretHash };
 const issued = run("issue", apiTokenActor.initial, token).state;
 
 describe("api-token", () => {
-  it("verify() opens with the secret, and tells neither it nor its hash", () => {
+  it("verify() accepts the secret, and returns neither it nor its hash", () => {
     const { reply, changed } = run("verify", issued, { secretHash });
     expect(reply).to.deep.equal({ accountId: token.accountId, permissions });
     expect(changed).to.equal(false);
@@ -30,7 +30,7 @@ describe("api-token", () => {
     for (const { code } of refusals) expect(code).to.equal("unauthenticated");
   });
 
-  it("verify() opens from the time it is valid to the time it expires", () => {
+  it("verify() accepts a token from its start time until it expires", () => {
     const { state } = run("issue", apiTokenActor.initial, {
       ...token,
       notBeforeAt: 1_000,
@@ -49,7 +49,7 @@ describe("api-token", () => {
     expect(refused.code).to.equal("conflict");
   });
 
-  it("change() replaces what the token opens, and keeps its secret", () => {
+  it("change() replaces the permissions, and keeps the secret", () => {
     const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
     const opens = { permissions: ["apps.write" as const], notBeforeAt: 1_000 };
     const { state } = run("change", timed, { opens });
@@ -67,7 +67,7 @@ describe("api-token", () => {
     expect(run("verify", enabled, { secretHash }).reply.permissions).to.deep.equal(permissions);
   });
 
-  it("change() replaces the secret, and keeps what the token opens", () => {
+  it("change() replaces the secret, and keeps the permissions", () => {
     const timed = run("issue", apiTokenActor.initial, { ...token, expiresAt: 2_000 }).state;
     const { state } = run("change", timed, { secretHash: otherHash });
     expect(refusal(() => run("verify", state, { secretHash })).code).to.equal("unauthenticated");
@@ -86,7 +86,7 @@ describe("api-token", () => {
     }
   });
 
-  it("revoke() is for good, may be repeated, and may come first", () => {
+  it("revoke() is permanent, may be repeated, and may arrive before issue()", () => {
     const { state } = run("revoke", apiTokenActor.initial, {});
     expect(state).to.deep.equal({ status: "revoked" });
     expect(run("revoke", state, {}).changed).to.equal(false);

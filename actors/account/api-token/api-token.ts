@@ -1,4 +1,4 @@
-/** Decides whether a secret opens an API token, and what it opens. */
+/** Verifies the secret of an API token, and holds the token's permissions. */
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

@@ -6,7 +6,7 @@ const first = { accountId: "1".repeat(32) };
 const second = { accountId: "2".repeat(32) };
 
 describe("installation", () => {
-  it("claim() lets the first win, who may ask again, and tells everyone after it", () => {
+  it("claim() grants the first caller, also if it repeats, and returns the winner to all later ones", () => {
     const unclaimed = runHandler(installationActor, "get", installationActor.initial, {});
     expect(unclaimed.reply).to.deep.equal({ accountId: null });
     const { state, reply } = runHandler(

@@ -40,7 +40,7 @@ describe("login-guard", () => {
     }
   }
 
-  it("take() lets a source try as often as is free, and then after pauses that double to their bound", () => {
+  it("take() allows the free attempts of a source, and then one after each pause, which doubles up to its limit", () => {
     for (let i = 0; i < SOURCE_GUESSES_FREE; i++) expect(take("one")).to.equal(0);
     let pauseMs = SOURCE_PAUSE_MS;
     for (let i = 0; i < 10; i++) {
@@ -54,7 +54,7 @@ describe("login-guard", () => {
     expect(pauseMs).to.equal(SOURCE_PAUSE_MS_MAX);
   });
 
-  it("take() of one network makes nobody else wait, however long it goes on", () => {
+  it("take() from one network delays nobody else, however many attempts it makes", () => {
     for (let i = 0; i < 1_000; i++) {
       take("one");
       now += 60_000;
@@ -62,7 +62,7 @@ describe("login-guard", () => {
     expect(take("two")).to.equal(0);
   });
 
-  it("take() lets all strangers wait once they were many, and none that is known", () => {
+  it("take() delays all unknown sources after many failures, and no known browser", () => {
     tryFromEverywhere();
     let pauseMs = STRANGER_PAUSE_MS;
     for (let i = 0; i < 8; i++) {
@@ -78,7 +78,7 @@ describe("login-guard", () => {
     expect(pauseMs).to.equal(STRANGER_PAUSE_MS_MAX);
   });
 
-  it("take() of one less than are free makes nobody wait", () => {
+  it("take() with one attempt below the free number delays nobody", () => {
     tryFromEverywhere();
     passed("n0");
     for (let i = 1; i < GUESSES_PER_SOURCE_COUNTED; i++) take("n0");
@@ -86,14 +86,14 @@ describe("login-guard", () => {
     expect(take("newer")).to.equal(STRANGER_PAUSE_MS);
   });
 
-  it("take() lets a known browser wait for what it tried itself", () => {
+  it("take() delays a known browser for its own failures", () => {
     for (let i = 0; i < SOURCE_GUESSES_FREE; i++) expect(take("browser", true)).to.equal(0);
     expect(take("browser", true)).to.equal(SOURCE_PAUSE_MS);
     expect(take("another", true)).to.equal(0);
     expect(take("new")).to.equal(0);
   });
 
-  it("take() keeps SOURCES_KEPT_MAX of them, and what those before have added", () => {
+  it("take() keeps SOURCES_KEPT_MAX sources, and the total of the evicted ones", () => {
     for (let i = 0; i <= SOURCES_KEPT_MAX; i++) {
       take(`n${i}`);
       now += STRANGER_PAUSE_MS_MAX;
@@ -104,7 +104,7 @@ describe("login-guard", () => {
     expect(state.strangers.tries).to.equal(SOURCES_KEPT_MAX + 1);
   });
 
-  it("passed() forgets what its source tried, and repeated nothing", () => {
+  it("passed() clears the attempts of its source, and repeated changes nothing", () => {
     tryFromEverywhere();
     expect(take("new")).to.equal(STRANGER_PAUSE_MS);
     passed("n1");
@@ -113,7 +113,7 @@ describe("login-guard", () => {
     expect(take("new")).to.equal(STRANGER_PAUSE_MS);
   });
 
-  it("take() forgets tries after GUESSES_KEPT_MS, and a clock that stepped back holds nobody up", () => {
+  it("take() forgets attempts after GUESSES_KEPT_MS, and a clock set back delays nobody", () => {
     tryFromEverywhere();
     now += GUESSES_KEPT_MS - 1;
     expect(take("new")).to.equal(0);
@@ -127,7 +127,7 @@ describe("login-guard", () => {
     expect(take("one")).to.equal(0);
   });
 
-  it("forget() comes a day after the last try", () => {
+  it("forget() runs a day after the last attempt", () => {
     const { remind } = runHandler(
       loginGuardActor,
       "take",

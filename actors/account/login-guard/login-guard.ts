@@ -107,7 +107,7 @@ const OF_STRANGERS: Pace = {
   mostMs: STRANGER_PAUSE_MS_MAX,
 };
 
-/** The pause doubles with every try past those that are free. */
+/** The pause doubles with every attempt past the free ones. */
 function waitOf({ tries, lastAt }: Tries, { free, firstMs, mostMs }: Pace, now: number): number {
   // A time that is still to come is left from a clock that stepped.
   if (tries < free || lastAt > now) return 0;

@@ -5,7 +5,7 @@ import { requestLimitActor } from "./request-limit.ts";
 const windowMs = 10_000;
 
 describe("request-limit", () => {
-  it("take() allows up to the limit, refuses one more, and counts anew when the window ends", () => {
+  it("take() allows requests up to the limit, refuses one more, and restarts when the window ends", () => {
     let state = requestLimitActor.initial;
     const take = (now: number) => {
       const taken = runHandler(requestLimitActor, "take", state, { limit: 2, windowMs }, { now });
@@ -20,21 +20,21 @@ describe("request-limit", () => {
     expect(take(11_000).reply).to.deep.equal({ allowed: true, limit: 2, remaining: 1, resetS: 10 });
   });
 
-  it("take() is not stuck in a window that a clock's step left far ahead", () => {
+  it("take() leaves a window that a clock step put far into the future", () => {
     const state = { windowEndsAt: 1_000_000, taken: 2 };
     const input = { limit: 2, windowMs };
     const { reply } = runHandler(requestLimitActor, "take", state, input, { now: 0 });
     expect(reply.allowed).to.equal(true);
   });
 
-  it("take() answers no negative rest when the limit was lowered", () => {
+  it("take() returns no negative remainder after the limit was lowered", () => {
     const state = { windowEndsAt: 5_000, taken: 9 };
     const input = { limit: 2, windowMs };
     const { reply } = runHandler(requestLimitActor, "take", state, input, { now: 0 });
     expect(reply).to.deep.equal({ allowed: false, limit: 2, remaining: 0, resetS: 5 });
   });
 
-  it("giveBack() takes one back of a window that is not over, and never more than were taken", () => {
+  it("giveBack() returns a request to the current window, and never more than were taken", () => {
     const full = { windowEndsAt: 1_000, taken: 1 };
     const back = runHandler(requestLimitActor, "giveBack", full, {}, { now: 999 });
     expect(back.state.taken).to.equal(0);
@@ -44,7 +44,7 @@ describe("request-limit", () => {
     expect(late.changed).to.equal(false);
   });
 
-  it("is kept in memory alone", () => {
+  it("is stored in memory only", () => {
     expect(requestLimitActor.durable).to.equal(false);
   });
 });

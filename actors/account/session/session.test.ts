@@ -12,13 +12,13 @@ const person = { userId: "a".repeat(32), email: "one@example.com" };
 const opened = run("open", sessionActor.initial, { secretHash, ...person }).state;
 
 describe("session", () => {
-  it("open() repeated changes nothing; another secret is a conflict", () => {
+  it("open() repeated changes nothing; with another secret it is a conflict", () => {
     expect(run("open", opened, { secretHash, ...person }).changed).to.equal(false);
     const other = { secretHash: "2".repeat(64), ...person };
     expect(refusal(() => run("open", opened, other)).code).to.equal("conflict");
   });
 
-  it("get() opens with the secret until its time is over", () => {
+  it("get() accepts the secret until the session expires", () => {
     expect(run("get", opened, { secretHash }, NOW + SESSION_MS - 1).reply.user).to.deep.include(
       person,
     );
@@ -31,7 +31,7 @@ describe("session", () => {
     }
   });
 
-  it("end(), signedOut() and expire() are for good, and repeated nothing", () => {
+  it("end(), signedOut() and expire() are permanent, and repeated change nothing", () => {
     for (const message of ["end", "signedOut"] as const) {
       const { forgotten, send } = run(message, opened, {});
       expect([forgotten, send[0]?.message]).to.deep.equal([true, "sessionEnded"]);
@@ -42,7 +42,7 @@ describe("session", () => {
     expect(run("expire", sessionActor.initial, {}).changed).to.equal(false);
   });
 
-  it("awaitLogout() keeps a sign-out and takes it back, and keeps nothing of nobody", () => {
+  it("awaitLogout() stores and removes a pending sign-out, and stores none without a session", () => {
     const logout = { secret: "s" };
     const kept = run("awaitLogout", opened, { secretHash, logout }).state;
     expect(run("get", kept, { secretHash }).reply.logout).to.deep.equal(logout);

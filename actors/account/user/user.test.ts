@@ -27,7 +27,7 @@ describe("user", () => {
     expect(refused.code).to.equal("conflict");
   });
 
-  it("get() tells nothing of the password, and refuses an unknown user", () => {
+  it("get() returns nothing about the password, and refuses an unknown user", () => {
     const { reply } = runHandler(userActor, "get", registered, {});
     expect(reply).to.deep.equal({ id: person.id, email: person.email, accounts: person.accounts });
     const refused = refusal(() =>
@@ -37,7 +37,7 @@ describe("user", () => {
     expect(refused.message).to.contain("two@example.com");
   });
 
-  it("joined() and left() change one account's membership, and the same twice changes nothing", () => {
+  it("joined() and left() change one account's membership, and repeated change nothing", () => {
     const accountId = "b".repeat(32);
     const joined = { userId: person.id, accountId, roles: ["Member" as const] };
     let { state } = runHandler(userActor, "joined", registered, joined);
@@ -59,13 +59,13 @@ describe("user", () => {
     }
   });
 
-  it("state of the first release, with one role an account, loads", () => {
+  it("state of the first release, with one role per account, loads", () => {
     const accounts = [{ accountId: "a".repeat(32), role: "Super Administrator" }];
     const old = JSON.stringify({ ...person, accounts });
     expect(UserState.parse(JSON.parse(old))).to.deep.equal(person);
   });
 
-  it("register() takes an address in lower case", () => {
+  it("register() stores an address in lower case", () => {
     const { input } = userActor.contract.messages.register;
     expect(input.parse({ ...person, email: "One@Example.com" }).email).to.equal("one@example.com");
   });
@@ -75,7 +75,7 @@ describe("user's password and sessions", () => {
   const id = (number: number) => number.toString(16).padStart(32, "0");
   const session = (number: number) => ({ userId: person.id, sessionId: id(number) });
 
-  it("setPassword() replaces the one that is known, once, and ends the other sessions", () => {
+  it("setPassword() replaces the current password once, and ends the other sessions", () => {
     let { state } = runHandler(userActor, "addSession", registered, session(1));
     state = runHandler(userActor, "addSession", state, session(2)).state;
     const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
@@ -96,7 +96,7 @@ describe("user's password and sessions", () => {
     expect(refused.code).to.equal("conflict");
   });
 
-  it("addSession() refuses what was checked before the password changed", () => {
+  it("addSession() refuses a sign-in checked before the password changed", () => {
     const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
     const before = runHandler(userActor, "addSession", registered, session(2)).state;
     const { state } = runHandler(userActor, "setPassword", before, change);
@@ -114,7 +114,7 @@ describe("user's password and sessions", () => {
     expect([opened.state.sessions, opened.send]).to.deep.equal([[id(2), id(3)], []]);
   });
 
-  it("setPassword() of the same password, hashed anew, ends nothing", () => {
+  it("setPassword() with a new hash of the same password ends no session", () => {
     const { state } = runHandler(userActor, "addSession", registered, session(1));
     const rehashed = { before: "scrypt$1", after: "argon2" };
     const { send, state: next } = runHandler(userActor, "setPassword", state, rehashed);

@@ -7,7 +7,7 @@ export interface TokenIdentity {
   kind: "api" | "oauth";
   /** Id of an API token, or of the grant of an access token. The id opens nothing. */
   id: string;
-  /** In whose name: always there of an access token, and of what was made with one. */
+  /** The user whom the token acts for. Always set for an access token and for a token made with one. */
   userId?: string | undefined;
   clientId?: string | undefined;
   /** Accounts that it opens. */

@@ -107,7 +107,7 @@ describe("crawlJob", () => {
     });
   });
 
-  it("every call refuses a job that is unknown, and another account's", () => {
+  it("every call refuses an unknown job and another account's job", () => {
     for (const world of [new JobWorld(), new JobWorld().start()]) {
       const account = OTHER;
       expect(refusal(() => world.run("get", { account })).code).to.equal("not_found");
@@ -253,7 +253,7 @@ describe("crawlJob", () => {
       ]);
     });
 
-    it("the job sends want when a queue grows past its bounds, not for every link", () => {
+    it("the job sends want when a queue passes a threshold, not for every link", () => {
       const world = walking([], { limit: 2_000 });
       expect(world.summary().status).to.equal("completed");
       const busy = new JobWorld().start({ source: "links", limit: 2_000 });
@@ -320,7 +320,7 @@ describe("crawlJob", () => {
       expect(world.records()[1]?.reason).to.equal("Last modified long ago");
     });
 
-    it("failed is retried up to three attempts where that makes sense, and then errored", () => {
+    it("failed is retried up to three attempts if a retry makes sense, and then errored", () => {
       const world = walking([A]);
       world.visit(failed());
       expect(world.grant(1).requests[0]).to.deep.include({ url: A, attempt: 2 });
@@ -349,7 +349,7 @@ describe("crawlJob", () => {
       expect(busy.records()[0]).to.deep.include({ status: "errored", reason: "it timed out" });
     });
 
-    it("out_of_time ends the job, and pages that came with it are kept", () => {
+    it("out_of_time ends the job, and keeps pages reported with it", () => {
       const world = walking([A, B, `${START}c`]);
       const turn = world.grant();
       const reason = "600 of 600 seconds are used";
@@ -366,7 +366,7 @@ describe("crawlJob", () => {
   });
 
   describe("redirects", () => {
-    it("a redirect is another request of the same page, at its target's host and ahead", () => {
+    it("a redirect is another request of the same page, queued first at its target's host", () => {
       const world = walking([A, B], { options: { includeSubdomains: true } });
       world.visit(redirected("https://www.site.example/a"));
       world.visit(fetched(), "www.site.example");
@@ -387,7 +387,7 @@ describe("crawlJob", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 2, skipped: 1 });
     });
 
-    it("a redirect out of the crawl is skipped, and one to no address errored", () => {
+    it("a redirect out of the crawl is skipped, and one to an invalid address errored", () => {
       const world = walking([A, B]);
       world.visit(redirected("https://elsewhere.example/"));
       world.visit(redirected("mailto:x@y.example"));
@@ -469,7 +469,7 @@ describe("crawlJob", () => {
       checkJob(world);
     });
 
-    it("without JSON it is completed too, and says why", () => {
+    it("a page without JSON is completed too, with the reason", () => {
       const world = json();
       world.run("jsonExtracted", { index: 0, reason: "the model said nothing" });
       expect(world.records()[0]).to.deep.include({
@@ -536,7 +536,7 @@ describe("crawlJob", () => {
       expect(world.state).to.equal(before);
     });
 
-    it("a turn for an ended job is returned, and the site is told that nothing is wanted", () => {
+    it("a turn for an ended job is returned, and the site is notified that the job wants none", () => {
       const world = walking([A]);
       world.run("cancel", { account: ACCOUNT });
       world.sent = [];
@@ -546,7 +546,7 @@ describe("crawlJob", () => {
       ]);
     });
 
-    it("timeOut() ends it after its time", () => {
+    it("timeOut() ends a job at its timeout", () => {
       const world = walking([A]);
       world.run("timeOut", {});
       expect(world.summary().status).to.equal("cancelled_due_to_timeout");

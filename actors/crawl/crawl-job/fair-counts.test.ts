@@ -34,13 +34,13 @@ function walking(links: string[], plan: Parameters<JobWorld["start"]>[0] = {}): 
 }
 
 describe("counts and messages of a crawl", () => {
-  describe("pages under which their browser ended", () => {
+  describe("pages whose browser crashed", () => {
     const failed = { kind: "failed" as const, retry: true, blobs: [], browserMs: 1 };
     const lost = (index: number): PageOutcome => ({
       ...{ ...failed, index, reason: "the browser ended", browserLost: true },
     });
 
-    it("are retried one by one, and none is blamed before it was alone", () => {
+    it("are retried one by one, and each fails only after an attempt of its own", () => {
       const world = walking([A, B]);
       const both = world.grant();
       expect(both.requests.map((request) => "alone" in request)).to.deep.equal([false, false]);
@@ -68,7 +68,7 @@ describe("counts and messages of a crawl", () => {
       checkJob(world);
     });
 
-    it("end after their attempts, whatever happens in between", () => {
+    it("fail after their attempts, whatever happens in between", () => {
       const world = walking([A]);
       const other = { ...failed, index: 1, reason: "it took too long" };
       for (let tries = 1; tries < CRAWL_TRIES_MAX; tries += 1) {
@@ -93,8 +93,8 @@ describe("counts and messages of a crawl", () => {
     });
   });
 
-  describe("a start that is not fetched", () => {
-    it("at a host that cannot be reached the job is errored and says why, also behind a redirect", () => {
+  describe("a start URL that is not fetched", () => {
+    it("at an unreachable host ends the job as errored with the reason, also behind a redirect", () => {
       for (const hops of [0, 1]) {
         const world = new JobWorld().start();
         world.learn();
@@ -110,7 +110,7 @@ describe("counts and messages of a crawl", () => {
       }
     });
 
-    it("what came in with it is kept", () => {
+    it("keeps pages reported with it", () => {
       const world = new JobWorld().start();
       const turn = world.grant();
       world.report(turn, unreachable(0), fetched()(0));
@@ -118,7 +118,7 @@ describe("counts and messages of a crawl", () => {
       expect(world.records()).to.have.length(1);
     });
 
-    it("that robots.txt forbids adds a message, and the job is completed", () => {
+    it("that robots.txt disallows adds a message, and the job is completed", () => {
       const world = new JobWorld().start({ source: "links" });
       world.learn();
       world.visit((index) => ({
@@ -134,7 +134,7 @@ describe("counts and messages of a crawl", () => {
     });
   });
 
-  it("another page of a host that cannot be reached is errored, and keeps its place", () => {
+  it("another page of an unreachable host is errored, and keeps its place", () => {
     const world = walking([A, B], { limit: 2 });
     world.visit(unreachable);
     expect(world.summary()).to.deep.include({ status: "completed", total: 2, messages: [] });
@@ -174,7 +174,7 @@ describe("counts and messages of a crawl", () => {
   });
 
   describe("depth", () => {
-    it("a link past it is skipped, and says how far it is", () => {
+    it("a link past the depth is skipped, and its record names the depth", () => {
       const world = walking([A], { depth: 1 });
       world.visit(fetched([B, A]));
       world.settleBacklog();
@@ -223,7 +223,7 @@ describe("counts and messages of a crawl", () => {
       checkJob(world);
     });
 
-    it("addresses past the depth get records up to a limit, and more are counted", () => {
+    it("addresses past the depth get records up to a limit, and further ones are only counted", () => {
       const world = walking(numbered(RECORDS_SPARE_MIN + 5), { depth: 0 });
       expect(world.summary()).to.deep.include({
         status: "completed",
@@ -232,7 +232,7 @@ describe("counts and messages of a crawl", () => {
       expect(world.records()).to.have.length(RECORDS_SPARE_MIN + 1);
     });
 
-    it("says nothing of sitemaps in sitemaps: their pages are as near as the start", () => {
+    it("does not count nested sitemaps: their pages have the depth of the start", () => {
       const world = new JobWorld().start({ depth: 0 });
       world.learn();
       const index = `${START}sitemap.xml`;
@@ -260,7 +260,7 @@ describe("counts and messages of a crawl", () => {
       return made;
     };
 
-    it("a broken turn with several pages is an attempt of none", () => {
+    it("a broken turn with several pages counts as an attempt of none", () => {
       const world = walking([A, B]);
       expect(breakOff(world)).to.have.length(2);
       for (let times = 1; times < CRAWL_TRIES_MAX; times += 1) {
@@ -276,7 +276,7 @@ describe("counts and messages of a crawl", () => {
       expect(world.summary()).to.deep.include({ status: "completed", total: 3, finished: 3 });
     });
 
-    it("a page that was alone in a broken turn still has its attempts for passing faults", () => {
+    it("a page alone in a broken turn still has its attempts for temporary faults", () => {
       const world = walking([A]);
       breakOff(world);
       breakOff(world);
@@ -290,7 +290,7 @@ describe("counts and messages of a crawl", () => {
     });
   });
 
-  it("finished excludes cancelled pages, and includes all pages that a signal forbids", () => {
+  it("finished excludes cancelled pages, and includes all pages that a content signal forbids", () => {
     const world = walking([A, B]);
     world.visit(fetched());
     world.run("cancel", { account: ACCOUNT });

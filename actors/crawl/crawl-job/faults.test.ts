@@ -9,7 +9,7 @@ import { FAULT_RETRY_MS, JOB_FAULTS_MS_MAX } from "./faults.ts";
 
 const fault = "the store has no room for what was fetched";
 
-describe("faults of ours in a crawl job", () => {
+describe("internal faults in a crawl job", () => {
   const begun = () => {
     const world = new JobWorld().start({ source: "links", limit: 1_000 });
     world.learn();
@@ -93,7 +93,7 @@ describe("faults of ours in a crawl job", () => {
     expect(world.summary().status).to.equal("running");
   });
 
-  it("up to half of SITES_FULL_MAX hosts are paused at once; a crawl of more hosts continues at the others", () => {
+  it("up to half of SITES_FULL_MAX hosts are paused at once; a crawl of more hosts continues at the other hosts", () => {
     const world = new JobWorld().start({
       ...{ source: "links", limit: 1_000, options: { includeExternalLinks: true } },
     });

@@ -50,7 +50,7 @@ describe("limits of one message of a crawl job", () => {
     expect(draft.isFull).to.equal(true);
   });
 
-  it("nor past STEP_BYTES_MAX, STEP_WORK_MAX and STEP_HOSTS_MAX", () => {
+  it("one message examines no more addresses past STEP_BYTES_MAX, STEP_WORK_MAX and STEP_HOSTS_MAX", () => {
     const spent = (bytes: number, work: number, hosts: number) => {
       const draft = draftOf();
       draft.spend({ bytes, work });

@@ -59,7 +59,7 @@ describe("crawl-list", () => {
     expect(list.run("list", { count: 1, cursor: "0" }).entries).to.deep.equal([]);
   });
 
-  it("list() shows every job once, though jobs come, end and go while it is read", () => {
+  it("list() lists every job once, though jobs start, end and expire between pages", () => {
     const list = new List();
     for (let number = 1; number <= 25; number++) list.start(number);
     const first = list.run("list", { count: 10 });
@@ -85,7 +85,7 @@ describe("crawl-list", () => {
     expect(list.run("list", { count: 10 }).entries.map((one) => one.id)).to.deep.equal([id(2)]);
   });
 
-  it("list() filters by status, and ends with the last that has it", () => {
+  it("list() filters by status, and ends with the last match", () => {
     const list = new List();
     for (let number = 1; number <= 6; number++) list.start(number);
     for (const number of [2, 4, 5]) list.end(number, "completed");
@@ -126,7 +126,7 @@ describe("crawl-list", () => {
     expect(list.changed).to.equal(false);
   });
 
-  it("expired() of a job that never said it ended counts it as ended", () => {
+  it("expired() of a job that never reported its end counts it as ended", () => {
     const list = new List();
     list.start(1);
     list.run("expired", { id: id(1) });
@@ -146,7 +146,7 @@ describe("crawl-list", () => {
     list.run("admit", {});
   });
 
-  it("admit() counts those that were admitted and have not started, for CRAWL_ADMITTED_MS", () => {
+  it("admit() counts admitted crawls that have not started, for CRAWL_ADMITTED_MS", () => {
     const list = new List();
     for (let number = 1; number <= CRAWLS_RUNNING_MAX; number++) list.run("admit", {});
     list.now += CRAWL_ADMITTED_MS - 1;
@@ -156,7 +156,7 @@ describe("crawl-list", () => {
     expect(list.state.admitted).to.have.length(1);
   });
 
-  it("admit() keeps CRAWLS_KEPT_MAX and refuses one more, until one expires; the list stays quick", () => {
+  it("admit() keeps CRAWLS_KEPT_MAX crawls and refuses one more until one expires; the list stays fast", () => {
     const list = new List();
     for (let number = 1; number <= CRAWLS_KEPT_MAX; number++) {
       const row = { id: id(number), url: "https://a.example/", createdAt: 1, endedAt: 2 };

@@ -38,7 +38,7 @@ import {
 import { entryOf, IDLE_PACE, Pace } from "./pace-state.ts";
 
 describe("pace", () => {
-  it("grant() gives one turn ahead where there is a delay, and the next when that one goes", () => {
+  it("grant() grants one turn ahead if there is a delay, and the next when that turn starts", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     expect(site.grant()).to.have.length(1);
@@ -49,7 +49,7 @@ describe("pace", () => {
     expect(site.grant()).to.have.length(0);
   });
 
-  it("begin() lets a turn go only when the request before it has left", () => {
+  it("begin() lets a turn start only when the request before it has left", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -78,7 +78,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("lose() lets no other turn go while the lost worker may still send its request", () => {
+  it("lose() lets no other turn start while the lost worker may still send its request", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -93,7 +93,7 @@ describe("pace", () => {
     expect(site.begin("t3")).to.deep.equal(go(500 + TURN_LATE_MS + 500));
   });
 
-  it("begin() gives up an unreported request TURN_UNREPORTED_MS after its moment, not before", () => {
+  it("begin() abandons an unreported request TURN_UNREPORTED_MS after its start time, not before", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 3);
     site.grant();
@@ -108,7 +108,7 @@ describe("pace", () => {
     expect(site.begin("t1").state).to.equal("wait");
   });
 
-  it("begin() says go at most TURN_GO_MS_MAX ahead, so that no second worker of the task can collide", () => {
+  it("begin() replies go at most TURN_GO_MS_MAX ahead, so that no second worker of the task can collide", () => {
     const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
     site.want("a", "job", 2);
     site.grant();
@@ -141,7 +141,7 @@ describe("pace", () => {
     expect(site.begin("t3").state).to.equal("wait");
   });
 
-  it("begin() lets a turn of the site go first", () => {
+  it("begin() lets a turn of the site start first", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 10);
     site.grant();
@@ -226,7 +226,7 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
   });
 
-  it("finish() of a turn that could start counts as a start; of a turn returned before its moment it does not", () => {
+  it("finish() of a turn that could start counts as a start; of a turn returned before its start time it does not", () => {
     const site = new PacedSite(500);
     site.want("a", "job", 9);
     site.grant();
@@ -267,7 +267,7 @@ describe("pace", () => {
     expect(site.pace).to.equal(idle);
   });
 
-  it("begin() is gone for a finished or unknown turn", () => {
+  it("begin() replies gone for a finished or unknown turn", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 1);
     site.grant();
@@ -294,7 +294,7 @@ describe("pace", () => {
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
 
-  it("grant() gives a job that is alone the requests of TURN_SPAN_MS, until another job comes, and those one each", () => {
+  it("grant() grants a single job the requests of TURN_SPAN_MS; with another job, each turn gets one request", () => {
     for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
       const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));
       expect(severalAt(delayMs).grant()[0]?.requests).to.equal(
@@ -331,7 +331,7 @@ describe("pace", () => {
     expect(two.grant()[0]).to.include({ job: "a1", requests: 1 });
   });
 
-  it("grant() gives the next turn with the last request of one of several, however many its worker has of them", () => {
+  it("grant() grants the next turn with the last request of a turn of several, however many remain with its worker", () => {
     for (const wanted of [1, 3, 5]) {
       const site = severalAt(500);
       site.grant();
@@ -348,7 +348,7 @@ describe("pace", () => {
     }
   });
 
-  it("grant() gives another turn where the worker of one of several is heard of no more, between its requests or in one", () => {
+  it("grant() grants another turn if the worker of a turn of several requests is lost, between requests or during one", () => {
     for (const asks of [false, true]) {
       const site = severalAt(500);
       site.grant();
@@ -365,7 +365,7 @@ describe("pace", () => {
     }
   });
 
-  it("started() twice gives one next request, also after that has left", () => {
+  it("started() twice grants one next request, also after that has left", () => {
     const site = severalAt(500);
     site.grant();
     site.serveAll("t1", 2, 5);
@@ -383,7 +383,7 @@ describe("pace", () => {
     expect(site.begin("t1/2", 3)).to.deep.equal(go(500));
   });
 
-  it("finish() of a postponed turn counts as a start from its first moment", () => {
+  it("finish() of a postponed turn counts as a start from its first start time", () => {
     const site = new PacedSite(500);
     site.want("a", "a1", 2);
     site.want("b", "b1", 2);
@@ -401,7 +401,7 @@ describe("pace", () => {
     expect(site.begin("t3")).to.deep.equal(go(500));
   });
 
-  it("grant() has no more than TURNS_STARTED_MAX unfinished", () => {
+  it("grant() allows at most TURNS_STARTED_MAX unfinished turns", () => {
     const site = new PacedSite(100);
     site.want("a", "a1", 10_000);
     for (let number = 1; number <= TURNS_STARTED_MAX; number++) {
@@ -491,7 +491,7 @@ describe("pace", () => {
     expect(pauses.slice(9)).to.deep.equal([HOST_AWAY_MS, 1_000, 4 * HOST_AWAY_MS]);
   });
 
-  it("pauseHost() is not longer for what a host says to requests from before its pause, unless it names a time", () => {
+  it("pauseHost() does not lengthen the pause for responses to requests from before it, unless the host names a time", () => {
     const site = new PacedSite(0);
     site.pace = away(site, 0);
     const startedAt = site.now - 1;
@@ -523,7 +523,7 @@ describe("pace", () => {
     expect(site.begin("t4").state).to.equal("wait");
   });
 
-  it("begin() gives all of them to a single job, and the same to a worker that took over", () => {
+  it("begin() gives all concurrent requests to a single job, and the same to a worker that took over", () => {
     const site = new PacedSite(0);
     site.want("a", "a1", 20);
     site.grant();
@@ -534,7 +534,7 @@ describe("pace", () => {
     expect(site.begin("t2").state).to.equal("wait");
   });
 
-  it("begin() asks less often where turns take long", () => {
+  it("begin() returns longer waits if turns take long", () => {
     const site = new PacedSite(0);
     site.want("a", "a1", 20);
     site.grant();
@@ -549,7 +549,7 @@ describe("pace", () => {
     expect(waits).to.deep.equal([15, 20, 1_000]);
   });
 
-  it("begin() never has more requests in flight than that, nor a turn for requests nobody wants", () => {
+  it("begin() never exceeds HOST_REQUESTS_IN_FLIGHT_MAX, and grants no turn for unwanted requests", () => {
     const site = new PacedSite(0);
     for (let job = 0; job < 20; job++) site.want("a", `job${job}`, 1);
     const granted = site.grant();
@@ -560,7 +560,7 @@ describe("pace", () => {
     expect(running).to.have.length(HOST_REQUESTS_IN_FLIGHT_MAX);
   });
 
-  it("begin() takes back turns of many requests once the host asks for a delay, and waits for those that run", () => {
+  it("begin() revokes turns of many requests once the host requests a delay, and waits for running ones", () => {
     const site = new PacedSite(0);
     site.want("a", "a1", 1_000);
     site.grant();

@@ -30,8 +30,8 @@ import {
 import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 
 /**
- * How far ahead a worker learns its moment. Together with the time of a lease it is shorter than the wait of a task
- * for redelivery.
+ * How far ahead a worker learns its start time. Together with the time of a lease it is shorter than the wait of a
+ * task for redelivery.
  */
 export const TURN_GO_MS_MAX = 2_000;
 /** A turn that has not reported its start by then never will: its possible lateness, plus the time of a call. */

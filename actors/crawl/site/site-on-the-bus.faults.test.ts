@@ -27,7 +27,7 @@ interface Start {
 describe("site on the bus", function () {
   this.timeout(200_000);
 
-  it("two workers of three jobs keep the delay: never early, and most of them 5 % late at most", async () => {
+  it("two workers of three jobs keep the delay: no request is early, and most are at most 5 % late", async () => {
     await using world = await startWorld({
       definitions: [siteActor, turnTakerActor],
       tasks: [crawlPage],
@@ -42,7 +42,7 @@ describe("site on the bus", function () {
     expect(pacedMs(starts)).to.be.at.most(REQUESTS * CRAWL_DELAY_MS * BUSY);
   });
 
-  it("they do when the site's host is killed in the middle, and lose no more than it takes to replace it", async () => {
+  it("two workers keep the delay when the site's host is killed, and pause only until it is replaced", async () => {
     await using world = await startWorld({ tasks: [crawlPage] });
     await using server = await startHttpServer((_request, response) => void response.end("page"));
     const host = `${server.address}:${server.port}`;

@@ -43,7 +43,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("gives a job that is alone as many requests in a turn as TURN_SPAN_MS has, and a slow host no more than may be under way", () => {
+  it("grants a single job the requests of TURN_SPAN_MS in a turn, and at a slow host no more than the limit in flight", () => {
     for (const crawlDelayMs of [50, 500, 1_000, 5_000]) {
       const span = Math.max(1, TURN_SPAN_MS / crawlDelayMs);
       const several = Math.min(TURN_SPACED_REQUESTS_MAX, span);
@@ -63,7 +63,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("goes on after pauses that a host asks for now and then, none longer than the one before", () => {
+  it("continues after pauses that a host requests now and then, none longer than the one before", () => {
     for (const awayEvery of [3, 4, 5]) {
       for (const seed of seeds(3)) {
         const simulation = { ...CALM, seed, jobs: { 1: [60] }, awayEvery };
@@ -77,7 +77,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("keeps its pace where a few pages are slow, whatever the delay", () => {
+  it("keeps its pace if a few pages are slow, whatever the delay", () => {
     for (const crawlDelayMs of [100, 250, 500]) {
       for (const seed of seeds(3)) {
         const simulation: Simulation = {
@@ -94,7 +94,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("is never early when the site's host dies, loses no request, and no more time than the host is away and one place", () => {
+  it("is never early when the site's host dies, loses no request, and at most the outage and one slot of time", () => {
     for (const seed of seeds(3)) {
       for (const awayMs of [500, 1_000, LEASE_TTL_MS]) {
         const hostDeath = { afterRequests: 30 + (seed % 40), awayMs };
@@ -112,7 +112,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("is never early, loses no slot for long and starves nobody, whoever dies, is late or repeats itself", () => {
+  it("is never early, loses no slot for long and starves no job, whichever process dies, is late or repeats messages", () => {
     for (const seed of seeds(20)) {
       const jobs = seed % 2 === 0 ? JOBS : { 1: [240] };
       const simulation = { seed, jobs, deaths: 0.01, lateness: 0.03, pageMs: CALM.pageMs };
@@ -140,7 +140,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("serves accounts by turns, then jobs, while all of them want something", () => {
+  it("serves accounts by turns, then jobs, while all of them want requests", () => {
     for (const seed of seeds(5)) {
       const { grants } = simulate({ ...CALM, seed, jobs: JOBS });
       // The only job of the second account wants requests this long.
@@ -159,7 +159,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("has at most HOST_REQUESTS_IN_FLIGHT_MAX in flight where there is no delay, and keeps them busy", () => {
+  it("keeps HOST_REQUESTS_IN_FLIGHT_MAX requests in flight, and no more, if there is no delay", () => {
     for (const seed of seeds(5)) {
       const jobs = { 1: [8_000], 2: [4_000, 4_000] };
       const simulation = {
@@ -177,7 +177,7 @@ describe("site, simulated", function () {
     }
   });
 
-  it("finishes there too when workers die and are late", () => {
+  it("finishes without a delay too when workers die or are late", () => {
     for (const seed of seeds(5)) {
       const simulation: Simulation = {
         ...{ seed, crawlDelayMs: 0, jobs: { 1: [2_000], 2: [5, 1] } },

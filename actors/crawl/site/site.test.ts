@@ -61,7 +61,7 @@ describe("site", function () {
     });
   });
 
-  it("want() tells a job of robots.txt and then grants it a turn, the file's request being first", () => {
+  it("want() sends a job its robots.txt and then grants a turn, after the request for the file", () => {
     const site = new SiteDriver();
     want(site, 3);
     expect(site.sent.map(({ message }) => message)).to.deep.equal(["robots"]);
@@ -91,7 +91,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("begin() gives a turn to the first worker that asks, and is gone for another", () => {
+  it("begin() gives a turn to the first worker, and replies gone to another", () => {
     const site = known();
     want(site, 8);
     const [turn = ""] = turnsOf(site);
@@ -108,7 +108,7 @@ describe("site", function () {
     expect(next).to.not.include({ waitMs: CRAWL_DELAY_MS });
   });
 
-  it("want() tells a job of a second scheme without taking its turns away", () => {
+  it("want() notifies a job of a second scheme without revoking its turns", () => {
     const site = known();
     want(site, 8);
     site.tell("want", { account, job, wants: 8, tell: [{ scheme: "http", intent }] });
@@ -121,7 +121,7 @@ describe("site", function () {
     ]);
   });
 
-  it("want() tells a job that a robots.txt is larger than is read, also one that comes later", () => {
+  it("want() notifies a job that a robots.txt is truncated, also a job that arrives later", () => {
     const site = new SiteDriver();
     want(site, 1);
     site.fetched(rulesOutcome({ truncated: true }));
@@ -280,7 +280,7 @@ describe("site", function () {
     expect(site.sentAs("turnGranted")).to.have.length(1);
   });
 
-  it("look() is asked for when a turn is overdue, and by a site nobody wants anything of when its file is too old", () => {
+  it("look() is scheduled for an overdue turn, and for an expired file of an unused site", () => {
     const site = known();
     const tooOldAt = site.now + ROBOTS_KEPT_MS;
     site.lookAt = undefined;
@@ -374,7 +374,7 @@ describe("site", function () {
     }
   });
 
-  it("turnFinished() holds a host that names no time back for longer each time, until it answers otherwise", () => {
+  it("turnFinished() lengthens the pause of a host that names no time, until it responds otherwise", () => {
     const site = known(rulesOutcome({ crawlDelayMs: 0 }));
     want(site, 10, []);
     const answer = (turn = turnsOf(site)[0] ?? "", awayMs?: number) => {
@@ -390,7 +390,7 @@ describe("site", function () {
     expect([answer(), answer(undefined, 0)]).to.deep.equal([0, HOST_AWAY_MS]);
   });
 
-  it("a file whose fetch is lost again and again is given up after ROBOTS_TRIES_MAX, and tried again as any that failed", () => {
+  it("a file whose fetch is lost repeatedly fails after ROBOTS_TRIES_MAX, and is retried as any failed file", () => {
     const urls = ["https://a.example/robots.txt"];
     for (const isTold of [true, false]) {
       const site = new SiteDriver();
@@ -452,7 +452,7 @@ describe("site", function () {
     expect(elsewhere(799).state).to.equal("wait");
   });
 
-  it("turnFinished() after robotsFetched() still says that the host wants to be left alone", () => {
+  it("turnFinished() after robotsFetched() still pauses the host", () => {
     const site = new SiteDriver();
     want(site, 1);
     const [task] = site.sentAs<{ turn: string }>("robots");
@@ -464,7 +464,7 @@ describe("site", function () {
     expect(site.state.pace.awayUntil).to.equal(site.now + 10_000);
   });
 
-  it("requestStarted() and begin() of a turn nobody knows change nothing", () => {
+  it("requestStarted() and begin() of an unknown turn change nothing", () => {
     const site = known();
     expect(site.tell("requestStarted", { turn: hex(99) })).to.deep.equal({});
     expect(site.changed).to.equal(false);
@@ -472,7 +472,7 @@ describe("site", function () {
     expect(site.changed).to.equal(false);
   });
 
-  it("stores the largest robots.txt in rows, and applies all of it", () => {
+  it("stores the largest robots.txt in rows, and applies every rule", () => {
     const site = new SiteDriver();
     want(site, 1);
     const count = Math.floor(ROBOTS_KEPT_CHARS_MAX / 104);
@@ -593,7 +593,7 @@ describe("site", function () {
     expect(site.sentAs("robots")).to.have.length(1);
   });
 
-  it("look() keeps a paused site and a site with waiting jobs, but forgets one that was only visited", () => {
+  it("look() keeps a paused site and a site with waiting jobs, but forgets a site that was only visited", () => {
     const away = known(CLOSED);
     away.tell("visit", { turn: hex(7) });
     away.tell("turnFinished", { turn: hex(7), awayMs: HOST_AWAY_MS_MAX });

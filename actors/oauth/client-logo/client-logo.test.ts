@@ -28,7 +28,7 @@ const following = (address = uri) => run(clientLogoActor.initial, "follow", { ur
 const copied = () => run(following(), "fetched", { uri, attempt: 1, logo }).state;
 
 describe("client-logo", () => {
-  it("follow() fetches the address, once for each time that it is named", () => {
+  it("follow() fetches the address once each time it is set", () => {
     const first = run(clientLogoActor.initial, "follow", { uri });
     const task = { to: "worker", kind: "logo-fetch", key, message: "fetch", lane: "fetch" };
     expect(first.send).to.deep.equal([{ ...task, input: { uri, attempt: 1 } }]);
@@ -37,7 +37,7 @@ describe("client-logo", () => {
     expect(run(again.state, "find", { uri }).reply.hash).to.equal(logo.hash);
   });
 
-  it("find() has a copy of the current address alone, and read() its bytes by their hash", () => {
+  it("find() returns a copy of the current address only, and read() returns its bytes by hash", () => {
     expect(run(following(), "find", { uri }).reply).to.deep.equal({});
     const state = copied();
     expect(run(state, "find", { uri }).reply).to.deep.equal({ hash: logo.hash });
@@ -50,12 +50,12 @@ describe("client-logo", () => {
     expect(refusal(() => run(moved, "read", { hash: logo.hash })).code).to.equal("not_found");
   });
 
-  it("follow() of no address forgets the copy, and repeated does nothing", () => {
+  it("follow() without an address deletes the copy, and repeated changes nothing", () => {
     expect(run(copied(), "follow", { uri: null }).forgotten).to.equal(true);
     expect(run(clientLogoActor.initial, "follow", { uri: null }).changed).to.equal(false);
   });
 
-  it("fetched() twice is fetched once; one of an earlier address or try changes nothing", () => {
+  it("fetched() counts once if repeated, and is ignored for an earlier address or attempt", () => {
     const state = copied();
     const again = run(state, "fetched", { uri, attempt: 1, logo });
     expect(again.state).to.deep.equal(state);
@@ -68,7 +68,7 @@ describe("client-logo", () => {
     );
   });
 
-  it("a try that failed is repeated after each pause, and then no more", () => {
+  it("a failed fetch is retried after each pause, and then no more", () => {
     let state: State = following();
     for (const [index, pause] of LOGO_RETRIES_MS.entries()) {
       const failed = run(state, "fetched", { uri, attempt: index + 1 }, 5_000);
@@ -82,7 +82,7 @@ describe("client-logo", () => {
     expect(run(clientLogoActor.initial, "retry", {}).changed).to.equal(false);
   });
 
-  it("a copy is taken up to LOGO_BYTES_MAX", () => {
+  it("a copy is accepted up to LOGO_BYTES_MAX", () => {
     const { input } = clientLogo.messages.fetched;
     const taken = (bytes: number) => {
       const base64 = Buffer.alloc(bytes).toString("base64");

@@ -48,19 +48,19 @@ describe("grant-list", () => {
   }
   const decided = () => run("getConsent", { clientId: id(1) }).reply.consent;
 
-  it("consent() adds to what was decided for the same accounts, the latest word counting", () => {
+  it("consent() merges with an earlier decision for the same accounts; the latest choice wins", () => {
     run("consent", { ...consent, scopes: ["apps.write"], rejectedScopes: [] });
     expect(decided()?.scopes).to.deep.equal(["apps.read", "apps.write"]);
     expect(decided()?.rejectedScopes).to.deep.equal([]);
   });
 
-  it("consent() for other accounts takes the place of what was decided for some", () => {
+  it("consent() for other accounts replaces the earlier decision", () => {
     run("consent", { ...consent, scopes: ["account.read"], accountIds: [id(8)] });
     expect(decided()?.scopes).to.deep.equal(["account.read"]);
     expect(decided()?.accountIds).to.deep.equal([id(8)]);
   });
 
-  it("consent() is refused past as many clients as the limit says", () => {
+  it("consent() is refused past the limit of clients", () => {
     for (let i = 1; i < CLIENTS_PER_USER_MAX; i++)
       run("consent", { ...consent, clientId: id(100 + i) });
     const past = refusal(() => run("consent", { ...consent, clientId: id(2) }));
@@ -69,7 +69,7 @@ describe("grant-list", () => {
     expect(run("consent", { ...consent, clientId: id(101) }).isSame).to.equal(false);
   });
 
-  it("list() shows every client once, the latest consent first, from page to page", () => {
+  it("list() lists each client once, the latest consent first, in pages", () => {
     for (let i = 1; i < 2 * CLIENTS_PER_PAGE + 1; i++) {
       // Some at one time.
       now += i % 3 === 0 ? 0 : 1;
@@ -94,14 +94,14 @@ describe("grant-list", () => {
     expect(all[0]).to.be.oneOf([id(200), id(199)]);
   });
 
-  it("list() of exactly a page has none after it", () => {
+  it("list() of exactly one page has no next page", () => {
     for (let i = 1; i < CLIENTS_PER_PAGE; i++)
       run("consent", { ...consent, clientId: id(100 + i) });
     const { reply } = run("list", {});
     expect([reply.clients.length, reply.cursor]).to.deep.equal([CLIENTS_PER_PAGE, undefined]);
   });
 
-  it("revokeClient() forgets the client and ends its grants; repeated it does nothing", () => {
+  it("revokeClient() removes the client and revokes its grants; repeating it changes nothing", () => {
     const grant = { clientId: id(1), grantId: id(5) };
     expect(run("addGrant", grant).reply).to.deep.equal({});
     expect(run("grantOpened", grant).isSame, "the same by mail").to.equal(true);
@@ -132,7 +132,7 @@ describe("grant-list", () => {
     expect(run("grantEnded", { clientId: id(7), grantId: id(2) }).isSame).to.equal(true);
   });
 
-  it("a client at all its bounds is no larger than a row, and a page of them than a message", () => {
+  it("a client at all its limits fits into a row, and a page of clients into a message", () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => id(i));
     const largest = {
       clientId: id(1),
@@ -148,7 +148,7 @@ describe("grant-list", () => {
     expect(bytes * CLIENTS_PER_PAGE).to.be.below(MESSAGE_BYTES_MAX);
   });
 
-  it("clients of the first release load, are seen, and become rows when they change", () => {
+  it("clients stored by the first release load, are listed, and become rows when they change", () => {
     const old = (number: number) => ({ ...consent, clientId: id(number), consentedAt: number });
     const bytes = JSON.stringify({
       clients: [old(1), old(2), old(3)].map((client) => ({ ...client, grantIds: [id(50)] })),

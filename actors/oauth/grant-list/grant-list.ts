@@ -1,4 +1,4 @@
-/** Remembers what a person has allowed which client, and ends its grants when they take it back. */
+/** Stores the consent of a person for each client, and revokes the client's grants when the person withdraws it. */
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { type AllowedClient, grantList } from "../../../schemas/oauth/grant-list.ts";

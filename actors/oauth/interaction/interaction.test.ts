@@ -11,7 +11,7 @@ const { state } = runHandler(interactionActor, "put", interactionActor.initial, 
 });
 
 describe("interaction", () => {
-  it("get() is for the browser in which it began, until it is over", () => {
+  it("get() returns the interaction to the browser that began it, until it expires", () => {
     const get = (hash: string, now: number) => () =>
       runHandler(interactionActor, "get", state, { browserHash: hash }, { now }).reply.record;
     expect(get(browserHash, 1_999)()).to.deep.equal({ step: 1 });
@@ -19,7 +19,7 @@ describe("interaction", () => {
     expect(refusal(get("2".repeat(64), 1_000)).code).to.equal("not_found");
   });
 
-  it("put() goes on with it in its browser, and makes it no longer", () => {
+  it("put() updates the interaction in its browser without extending its lifetime", () => {
     const next = { ...put, record: { step: 2 }, expiresAt: 9_000 };
     const later = runHandler(interactionActor, "put", state, next, { now: 1_500 });
     expect(later.state).to.include({ expiresAt: 2_000 });
@@ -31,7 +31,7 @@ describe("interaction", () => {
     expect(refusal(over).code).to.equal("not_found");
   });
 
-  it("end() and expire() forget it, and repeated do nothing", () => {
+  it("end() and expire() delete the interaction, and repeated change nothing", () => {
     for (const message of ["end", "expire"] as const) {
       expect(runHandler(interactionActor, message, state, {}).forgotten).to.equal(true);
       const again = runHandler(interactionActor, message, interactionActor.initial, {});
@@ -39,7 +39,7 @@ describe("interaction", () => {
     }
   });
 
-  it("a record is taken up to its bound", () => {
+  it("a record is accepted up to its size limit", () => {
     const { input } = interactionActor.contract.messages.put;
     const asked = (bytes: number) =>
       input.safeParse({ ...put, record: { x: "x".repeat(bytes - '{"x":""}'.length) } }).success;

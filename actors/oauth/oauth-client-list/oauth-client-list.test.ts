@@ -7,7 +7,7 @@ import { OAUTH_CLIENT_RESERVED_MS, oauthClientListActor } from "./oauth-client-l
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
 
 describe("oauth-client-list", () => {
-  it("list() shows the newest first, each once, though clients come and go while it is read", () => {
+  it("list() lists the newest first and each client once, though clients are made and deleted between pages", () => {
     const list = new List();
     for (let number = 1; number <= 25; number++) list.make(number);
     const first = list.run("list", { count: 10 });
@@ -22,14 +22,14 @@ describe("oauth-client-list", () => {
     expect(seen).to.deep.equal(expected.map(id));
   });
 
-  it("list() refuses a cursor that is none", () => {
+  it("list() refuses an invalid cursor", () => {
     for (const cursor of ["x", "-1", "1.5", " 1", "9".repeat(16)]) {
       const refused = refusal(() => new List().run("list", { count: 1, cursor }));
       expect(refused.code).to.equal("invalid_request");
     }
   });
 
-  it("reserve() lists a client before it is made, and again changes nothing", () => {
+  it("reserve() lists a client before it is made, and repeated changes nothing", () => {
     const list = new List();
     list.run("reserve", { clientId: id(1) });
     expect(list.run("list", { count: 1 }).clientIds).to.deep.equal([id(1)]);
@@ -37,7 +37,7 @@ describe("oauth-client-list", () => {
     expect(list.changed).to.equal(false);
   });
 
-  it("created() and removed() the same twice, and of an unknown one, change nothing", () => {
+  it("created() and removed() change nothing if repeated or for an unknown client", () => {
     const list = new List();
     list.make(1);
     list.run("created", { clientId: id(1) });
@@ -48,7 +48,7 @@ describe("oauth-client-list", () => {
     expect(list.state.clients).to.deep.equal([]);
   });
 
-  it("reserve() accepts OAUTH_CLIENTS_PER_ACCOUNT_MAX and refuses one more, until one goes", () => {
+  it("reserve() accepts OAUTH_CLIENTS_PER_ACCOUNT_MAX clients and refuses one more until one is deleted", () => {
     const list = new List();
     for (let number = 1; number <= OAUTH_CLIENTS_PER_ACCOUNT_MAX; number++) list.make(number);
     const refused = refusal(() => list.make(101));
@@ -58,7 +58,7 @@ describe("oauth-client-list", () => {
     list.make(101);
   });
 
-  it("reserve() counts what is promised for OAUTH_CLIENT_RESERVED_MS; what comes later has a place all the same", () => {
+  it("reserve() counts a reservation for OAUTH_CLIENT_RESERVED_MS; a client made later is listed all the same", () => {
     const list = new List();
     for (let number = 1; number <= OAUTH_CLIENTS_PER_ACCOUNT_MAX; number++) {
       list.run("reserve", { clientId: id(number) });
@@ -72,7 +72,7 @@ describe("oauth-client-list", () => {
     expect(list.run("list", { count: 10 }).clientIds).to.deep.equal([id(1), id(101)]);
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     const list = new List();
     list.make(1);
     list.run("reserve", { clientId: id(2) });

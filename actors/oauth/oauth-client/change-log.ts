@@ -1,4 +1,4 @@
-/** The log of a client's changes: who made them, when, and what was there before. */
+/** The log of a client's changes: person, time, and the values before. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { AUDIT_VALUE_CHARS_MAX } from "../../../schemas/oauth/limits.ts";
 import type { AuditAction, Author } from "../../../schemas/oauth/oauth-client.ts";
@@ -14,7 +14,7 @@ import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state
  * twenty.
  */
 export const CLIENT_CHANGES_PER_DAY_MAX = 40;
-/** Changes that are kept of one client: however many somebody makes, what they did is there for ten days and more. */
+/** Changes in the log of one client. At CLIENT_CHANGES_PER_DAY_MAX the log covers at least ten days. */
 export const AUDIT_ENTRIES_MAX = 600;
 
 const DAY_MS = 86_400_000;
@@ -44,8 +44,8 @@ export function logged(
 }
 
 /**
- * The state in which these changes count too. Throws `rate_limited` where there were too many within a day: the log
- * forgets its oldest, and nobody is to make it forget what they did.
+ * Returns the state with these changes counted. Throws `rate_limited` past the daily limit. Otherwise a person could
+ * push their own earlier changes out of the log.
  */
 export function counted(state: LiveClient, entries: number, now: number): LiveClient {
   const { lately } = state;
@@ -59,7 +59,7 @@ export function counted(state: LiveClient, entries: number, now: number): LiveCl
   return { ...state, lately: { since, entries: before + entries } };
 }
 
-/** A registration's fields that are not what they were. */
+/** Returns the fields of a registration that changed. */
 export function differences(before: Partial<Registration>, after: Registration) {
   return REGISTRATION_FIELDS.flatMap((field) => {
     const from = shown(before[field]);

@@ -7,7 +7,7 @@ const verification = (client: DrivenClient) => client.get().verification;
 const actions = (client: DrivenClient) => client.changes().map(({ action }) => action);
 
 describe("the domain of an oauth-client", () => {
-  it("is asked for its own text as soon as there is a client URL", () => {
+  it("is looked up for its own text as soon as there is a client URL", () => {
     const client = DrivenClient.made(complete);
     const { text, ...shown } = verification(client) ?? {};
     expect(shown).to.deep.equal({
@@ -35,7 +35,7 @@ describe("the domain of an oauth-client", () => {
     expect(without.changed).to.equal(false);
   });
 
-  it("is asked again after twice as long each time, up to the setting", () => {
+  it("is looked up again after a pause that doubles each time, up to the setting", () => {
     const client = DrivenClient.made(complete);
     const pauses: number[] = [];
     for (let lookup = 0; lookup < 6; lookup++) {
@@ -62,7 +62,7 @@ describe("the domain of an oauth-client", () => {
     expect(client.changes()[0]?.by).to.deep.equal({ type: "system", id: "" });
   });
 
-  it("an answer that came twice, or too late, changes nothing", () => {
+  it("ignores a lookup result that arrives twice or too late", () => {
     const client = DrivenClient.made(complete);
     const first = client.ask();
     const second = client.ask();
@@ -81,7 +81,7 @@ describe("the domain of an oauth-client", () => {
     expect(client.changed).to.equal(false);
   });
 
-  it("a lookup that nobody answers is made again after DOMAIN_CHECK_LOST_MS, and then ever later", () => {
+  it("repeats a lost lookup after DOMAIN_CHECK_LOST_MS, and then after longer pauses", () => {
     const client = DrivenClient.made(complete);
     client.check("absent");
     const pauses: number[] = [];
@@ -99,7 +99,7 @@ describe("the domain of an oauth-client", () => {
     ]);
   });
 
-  it("fails when the window has gone, to the millisecond, whatever came meanwhile", () => {
+  it("fails exactly when its time window ends, whatever results arrived", () => {
     const client = DrivenClient.made(complete);
     const end = client.now + pace.windowMs;
     let lookups = 0;
@@ -119,7 +119,7 @@ describe("the domain of an oauth-client", () => {
     expect(client.changed).to.equal(false);
   });
 
-  it("fails in time though no worker ever answers", () => {
+  it("fails in time even if no worker ever responds", () => {
     const client = DrivenClient.made(complete);
     const end = client.now + pace.windowMs;
     let lookups = 0;
@@ -146,7 +146,7 @@ describe("the domain of an oauth-client", () => {
     expect(verification(client)?.status).to.equal("verified");
   });
 
-  it("goes on when the client URL is sent again meanwhile, which is no entry in the log", () => {
+  it("continues when the same client URL is sent again, without an entry in the log", () => {
     const client = DrivenClient.made(complete);
     client.check("absent");
     const { length } = actions(client);
@@ -157,7 +157,7 @@ describe("the domain of an oauth-client", () => {
     expect(client.ask()).to.be.greaterThan(0);
   });
 
-  it("starts anew for another host; another path of it changes nothing of what is verified", () => {
+  it("starts again for another host; another path of the same host stays verified", () => {
     const client = DrivenClient.verified();
     client.update({ clientUri: "https://bot.example.com/other" });
     expect(verification(client)?.status).to.equal("verified");
@@ -169,7 +169,7 @@ describe("the domain of an oauth-client", () => {
     expect(client.due.size).to.equal(0);
   });
 
-  it("is looked at every DOMAIN_RECHECK_MS, and flagged when the text is not there any more", () => {
+  it("is looked up every DOMAIN_RECHECK_MS, and flagged when the text is gone", () => {
     const client = DrivenClient.public();
     client.check("unanswered");
     expect(verification(client)).to.not.have.property("missingSince");
@@ -192,7 +192,7 @@ describe("the domain of an oauth-client", () => {
     ]);
   });
 
-  it("is looked at at once when the client URL of a verified client is sent again", () => {
+  it("is looked up at once when the client URL of a verified client is sent again", () => {
     const client = DrivenClient.verified();
     client.now += 1_000;
     client.update({ clientUri: complete.clientUri });
@@ -204,7 +204,7 @@ describe("the domain of an oauth-client", () => {
 });
 
 describe("the visibility of an oauth-client", () => {
-  it("is public once all is there, for good", () => {
+  it("becomes public once all parts exist, and stays public", () => {
     const client = DrivenClient.verified();
     client.now += 5;
     const reply = client.update({}, "public");
@@ -217,13 +217,13 @@ describe("the visibility of an oauth-client", () => {
     expect(back.message).to.contain("for good");
   });
 
-  it("private stays private when that is what is asked", () => {
+  it("stays private when private is requested", () => {
     const client = DrivenClient.made();
     client.update({}, "private");
     expect(client.changed).to.equal(false);
   });
 
-  it("is refused naming each part that is missing", () => {
+  it("is refused with the name of each missing part", () => {
     const faultsOf = (client: DrivenClient) => {
       const refused = refusal(() => client.update({}, "public"));
       expect(refused.code).to.equal("conflict");
@@ -244,7 +244,7 @@ describe("the visibility of an oauth-client", () => {
     gone.update({}, "public");
   });
 
-  it("comes with the parts that are sent beside it, but not with a host that is not verified yet", () => {
+  it("may be set together with the missing parts, but not with an unverified host", () => {
     const { logoUri, ...bare } = complete;
     const client = DrivenClient.made(bare);
     client.check("found");
@@ -255,7 +255,7 @@ describe("the visibility of an oauth-client", () => {
     expect(client.get().visibility).to.equal("public");
   });
 
-  it("public keeps what made it public, and its host", () => {
+  it("a public client keeps its required parts and its host", () => {
     const client = DrivenClient.public();
     const losses: [Parameters<typeof client.update>[0], string][] = [
       [{ logoUri: null }, "/logo_uri"],

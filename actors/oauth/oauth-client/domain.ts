@@ -10,7 +10,10 @@ const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
 export const DOMAIN_POLL_FIRST_MS = 10_000;
 /** A record that was found is looked for again this often. */
 export const DOMAIN_RECHECK_MS = 86_400_000;
-/** A lookup nobody answered by then is asked for again, then ever later: the longest that a busy lane takes. */
+/**
+ * A lookup without an answer is repeated after this time, which is the longest delay of a busy lane. Each further
+ * pause is longer.
+ */
 export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
 
 type Report = Input<(typeof oauthClient)["messages"]["domainChecked"]>;
@@ -68,7 +71,7 @@ export function checkDue(
     };
   }
   const status = domain.status === "verified" ? domain.status : "in_progress";
-  // An answer may be lost with the worker that had it. Where there is no worker at all, few lookups wait for one.
+  // A worker may die with its answer. The growing pause keeps few lookups queued while there is no worker.
   const heardAt = Math.max(domain.startedAt, domain.lastCheckedAt ?? 0);
   const again = now + Math.max(DOMAIN_CHECK_LOST_MS, now - heardAt);
   return {

@@ -21,7 +21,7 @@ import {
 const OTHER = "b".repeat(32);
 
 describe("oauth-client", () => {
-  it("create() keeps what it was given, and tells nobody of the secret's hash", () => {
+  it("create() stores the client, and does not return the secret's hash", () => {
     const client = new DrivenClient();
     const reply = client.create(settings);
     const { now } = client;
@@ -44,7 +44,7 @@ describe("oauth-client", () => {
     expect(client.get()).to.deep.equal(reply);
   });
 
-  it("create() the same twice changes nothing; another is a conflict", () => {
+  it("create() repeated changes nothing; with other content it is a conflict", () => {
     const client = DrivenClient.made();
     client.create(settings);
     expect(client.changed).to.equal(false);
@@ -53,7 +53,7 @@ describe("oauth-client", () => {
     expect(refusal(() => client.create(settings)).code).to.equal("conflict");
   });
 
-  it("create() refuses what its fields forbid each other, a fault each", () => {
+  it("create() refuses each combination of fields that exclude each other", () => {
     const faultsOf = (change: Partial<typeof settings>) =>
       refusal(() => DrivenClient.made(change)).details.faults?.map(({ pointer }) => pointer);
     expect(faultsOf({ optionalScopes: ["apps.read", "artifacts.read"] })).to.deep.equal([
@@ -72,7 +72,7 @@ describe("oauth-client", () => {
     DrivenClient.made({ redirectUris: own, tokenEndpointAuthMethod: "none" });
   });
 
-  it("create() refuses https on loopback beside a scheme of its own, and takes either by itself", () => {
+  it("create() refuses https on loopback together with a custom scheme, and accepts either alone", () => {
     const loopback = ["https://localhost:8443/cb", "https://127.0.0.1/cb", "https://[::1]"];
     DrivenClient.made({ redirectUris: loopback, tokenEndpointAuthMethod: "none" });
     DrivenClient.made({ redirectUris: loopback });
@@ -102,7 +102,7 @@ describe("oauth-client", () => {
     expect(details.faults?.[0]?.message).to.contain(String(CLIENT_CHARS_MAX));
   });
 
-  it("another account's client is as unknown as none, deleted ones too", () => {
+  it("another account's client and a deleted client are unknown", () => {
     const client = DrivenClient.made();
     const calls = (accountId: string) => [
       () => client.run("get", { accountId }),
@@ -126,7 +126,7 @@ describe("oauth-client", () => {
     expect(refusal(() => none.run("getForAuthorization", {})).code).to.equal("not_found");
   });
 
-  it("update() changes what is sent, takes away what is null, and leaves the rest", () => {
+  it("update() changes the sent fields, removes those that are null, and leaves the rest", () => {
     const client = DrivenClient.made({ policyUri: "https://a.example/policy" });
     client.now += 5;
     const reply = client.update({ clientName: "Other", policyUri: null, optionalScopes: [] });
@@ -140,7 +140,7 @@ describe("oauth-client", () => {
     expect(client.changed).to.equal(false);
   });
 
-  it("update() holds the whole client to its rules, not just what is sent", () => {
+  it("update() validates the whole client, not only the sent fields", () => {
     const client = DrivenClient.made();
     const faultOf = (patch: Parameters<typeof client.update>[0]) =>
       refusal(() => client.update(patch)).details.faults?.[0]?.pointer;
@@ -151,7 +151,7 @@ describe("oauth-client", () => {
     expect(client.state).to.deep.include({ secrets: [] });
   });
 
-  it("update() to none takes the secrets away, and back a new one is to be made", () => {
+  it("update() to method none deletes the secrets; a new one must be made afterwards", () => {
     const client = DrivenClient.made();
     client.addSecret(2);
     client.update({ tokenEndpointAuthMethod: "none" });
@@ -188,7 +188,7 @@ describe("oauth-client", () => {
     expect(refusal(removing).code).to.equal("not_found");
   });
 
-  it("secretUsed() says when, to within SECRET_USED_EVERY_MS, and of what is unknown nothing", () => {
+  it("secretUsed() records the time to within SECRET_USED_EVERY_MS, and ignores unknown secrets", () => {
     const client = DrivenClient.made();
     const secretId = client.get().secrets[0]?.id ?? "";
     const lastUsedAt = () => client.get().secrets[0]?.lastUsedAt;
@@ -208,7 +208,7 @@ describe("oauth-client", () => {
     expect(client.changed).to.equal(false);
   });
 
-  it("remove() is at once, tells the list and those who watch, and keeps the log for AUDIT_KEPT_MS", () => {
+  it("remove() applies at once, notifies the list and the subscribers, and keeps the log for AUDIT_KEPT_MS", () => {
     const client = DrivenClient.made(complete);
     client.run("remove", { accountId: ACCOUNT, by });
     expect(client.live).to.deep.equal({ change: "removed" });
@@ -224,13 +224,13 @@ describe("oauth-client", () => {
     expect(client.forgotten).to.equal(true);
   });
 
-  it("forget() of a client that lives changes nothing", () => {
+  it("forget() of an existing client changes nothing", () => {
     const client = DrivenClient.made();
     client.run("forget", {});
     expect(client.changed).to.equal(false);
   });
 
-  it("hands its logo on when it is named, also once more, and when it or the client is gone", () => {
+  it("notifies client-logo when the logo is set, set again or removed, and when the client is deleted", () => {
     const [first, second] = ["https://a.example/1.png", "https://a.example/2.png"];
     const client = DrivenClient.made({ logoUri: first });
     const handed = (act: () => unknown) => {
@@ -251,7 +251,7 @@ describe("oauth-client", () => {
     expect(removed).to.deep.equal([["follow", null]]);
   });
 
-  it("listChanges() says who changed what and when, without a secret", () => {
+  it("listChanges() lists person, time and fields of each change, without secrets", () => {
     const client = DrivenClient.made();
     client.now += 5;
     const user = { type: "user" as const, id: "8".repeat(32) };
@@ -272,7 +272,7 @@ describe("oauth-client", () => {
     expect(JSON.stringify(client.changes())).to.not.contain(secret(2).hash);
   });
 
-  it("listChanges() shows a value of AUDIT_VALUE_CHARS_MAX whole and cuts a longer one", () => {
+  it("listChanges() shows a value of AUDIT_VALUE_CHARS_MAX whole and truncates a longer one", () => {
     const client = DrivenClient.made();
     const uri = (chars: number) => `https://a.example/${"x".repeat(chars - 20)}`;
     const shown = (chars: number) => {
@@ -284,7 +284,7 @@ describe("oauth-client", () => {
     expect(cut).to.have.length(AUDIT_VALUE_CHARS_MAX).and.match(/x…$/);
   });
 
-  it("listChanges() goes on with its cursor, and refuses one that is none", () => {
+  it("listChanges() continues from its cursor, and refuses an invalid one", () => {
     const client = DrivenClient.made();
     for (let number = 1; number < 25; number++) client.update({ clientName: `Bot ${number}` });
     const page = (cursor?: string) =>
@@ -302,7 +302,7 @@ describe("oauth-client", () => {
     }
   });
 
-  it("the log keeps AUDIT_ENTRIES_MAX changes, and of one more drops the oldest", () => {
+  it("the log keeps AUDIT_ENTRIES_MAX changes, and drops the oldest for one more", () => {
     const client = DrivenClient.made();
     for (let number = 1; number < AUDIT_ENTRIES_MAX; number++) {
       client.now += 86_400_000 / CLIENT_CHANGES_PER_DAY_MAX;
@@ -315,7 +315,7 @@ describe("oauth-client", () => {
     expect(client.rows.has("change.0")).to.equal(false);
   });
 
-  it("update() and secrets are refused past CLIENT_CHANGES_PER_DAY_MAX a day, and a removal is not", () => {
+  it("refuses updates and secrets past CLIENT_CHANGES_PER_DAY_MAX a day, but never a removal", () => {
     const client = DrivenClient.made(complete);
     // Nothing is changed by it, but its domain is looked at.
     client.update({ clientUri: complete.clientUri });
@@ -343,7 +343,7 @@ describe("oauth-client", () => {
     client.run("remove", { accountId: ACCOUNT, by });
   });
 
-  it("what is kept loads again", () => {
+  it("the stored state loads again", () => {
     for (const client of [DrivenClient.public(), DrivenClient.made(), new DrivenClient()]) {
       const text = JSON.stringify(client.state);
       expect(OAuthClientState.parse(JSON.parse(text))).to.deep.equal(client.state);

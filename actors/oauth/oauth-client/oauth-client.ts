@@ -1,4 +1,4 @@
-/** Keeps an OAuth client: what it is registered with, who may use it, its secrets, and whether its domain vouches. */
+/** Keeps an OAuth client: its registration, visibility, secrets, and the verification of its domain. */
 import assert from "node:assert/strict";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
@@ -193,7 +193,7 @@ function domainTransition(state: LiveClient, step: DomainStep, now: number) {
   };
 }
 
-/** A logo that is named is fetched, also where its address is the same. Null: there is none any more. */
+/** Fetches the logo each time a request sets it, even to the same address. Null removes the copy. */
 function followLogo(key: string, uri: string | null | undefined): Envelope[] {
   return uri === undefined ? [] : [envelope(clientLogo, key, "follow", { uri })];
 }

@@ -17,7 +17,7 @@ export function checkPromotable(registration: Registration, domain: Domain | und
   refuse("Cannot make client public", missing);
 }
 
-/** Throws `conflict` where a public client would lose what it needs, or turn to another host. */
+/** Throws `conflict` if a public client would lose a required part or change its host. */
 export function checkStaysPublic({ registration: before }: LiveClient, after: Registration): void {
   const missing = missingParts(after);
   const moved =

@@ -59,7 +59,7 @@ describe("verification over the bus and DNS", function () {
     });
   type Verified = NonNullable<Awaited<ReturnType<typeof get>>["verification"]>;
 
-  it("asks until the record is there, and shows what was answered meanwhile", async () => {
+  it("looks up the record until it exists, and shows the results meanwhile", async () => {
     await world.host();
     await startWorker();
     const id = await create();
@@ -80,7 +80,7 @@ describe("verification over the bus and DNS", function () {
     expect(server.asked.length).to.be.at.least(3);
   });
 
-  it("goes on where the hosts and workers that had begun it are gone", async () => {
+  it("continues after its hosts and workers are replaced", async () => {
     const first = await world.host({ name: "first" });
     const worker = await startWorker();
     const id = await create();
@@ -96,7 +96,7 @@ describe("verification over the bus and DNS", function () {
     expect(server.asked.length).to.be.greaterThan(asked);
   });
 
-  it("fails after its time, and starts again when the client URL is sent again", async () => {
+  it("fails after its time window, and starts again when the client URL is sent again", async () => {
     await world.host();
     await startWorker();
     server.records.set(HOST, "SERVFAIL");
@@ -112,7 +112,7 @@ describe("verification over the bus and DNS", function () {
     expect(server.asked.length).to.equal(length + 1);
   });
 
-  it("flags a public client whose record is not there any more, and takes the flag back", async () => {
+  it("flags a public client whose record is gone, and removes the flag when the record returns", async () => {
     await world.host();
     await startWorker();
     const id = await create();
@@ -130,7 +130,7 @@ describe("verification over the bus and DNS", function () {
     await untilVerification(id, "not flagged", ({ missingSince }) => missingSince === undefined);
   });
 
-  it("is asked no more once the client is deleted, and the list does not have it", async () => {
+  it("stops once the client is deleted, which the list then omits", async () => {
     await world.host();
     await startWorker();
     const id = await create();

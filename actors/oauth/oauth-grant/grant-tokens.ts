@@ -5,16 +5,16 @@ import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
 
 /**
- * Access tokens of one grant that live at once; past it the oldest goes. 64 processes refresh at once, and then once
- * more.
+ * Valid access tokens of one grant; past it the oldest is revoked. Allows 64 processes to refresh at once, and then
+ * once more.
  */
 export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
 /**
- * Refresh tokens of one grant, as many: those that nobody has used yet, more than one only after retries, and those
- * that are served again. The oldest that nobody used goes.
+ * Refresh tokens of one grant: unused ones, of which only retries make more than one, and used ones within the grace
+ * period. Past it the oldest unused token is revoked.
  */
 export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
-/** Bytes of the records beside tokens of one kind: with those of the other they fit into STATE_BYTES_MAX. */
+/** Bytes of the records of one kind of token. The records of both kinds fit into STATE_BYTES_MAX. */
 export const TOKEN_RECORDS_BYTES_MAX = 250_000;
 /** Used refresh tokens that the grant remembers to detect replay: one an hour for 30 days. */
 export const USED_REFRESH_TOKENS_MAX = 750;

@@ -43,7 +43,7 @@ const opened = run("open", oauthGrantActor.initial, { ...grant, code }).state;
 const redeemed = run("redeem", opened, { codeHash: code.hash, ...first }).state;
 
 describe("oauth-grant", () => {
-  it("open() makes the grant with its code, says so, and repeated changes nothing", () => {
+  it("open() makes the grant with its code, notifies the grant list, and repeated changes nothing", () => {
     const { send, remind } = run("open", oauthGrantActor.initial, { ...grant, code });
     expect(send.map(({ message }) => message)).to.deep.equal(["grantOpened"]);
     expect(remind).to.deep.equal({ expire: code.expiresAt });
@@ -52,7 +52,7 @@ describe("oauth-grant", () => {
     expect(refusal(() => run("open", opened, other)).code).to.equal("conflict");
   });
 
-  it("redeem() gives tokens once; a second time ends everything", () => {
+  it("redeem() issues tokens once; a second use revokes the grant", () => {
     expect(find(redeemed, "access", 2).token.used).to.equal(false);
     const again = run("redeem", redeemed, { codeHash: code.hash, access: token(4, 1) });
     expect([again.reply.outcome, again.forgotten, again.live]).to.deep.equal([
@@ -72,12 +72,12 @@ describe("oauth-grant", () => {
     expect(refusal(() => run("redeem", opened, wrong)).code).to.equal("not_found");
   });
 
-  it("find() shows a code that was redeemed as used, whenever", () => {
+  it("find() always shows a redeemed code as used", () => {
     expect(find(opened, "code", 1).token.used).to.equal(false);
     expect(find(redeemed, "code", 1, NOW + CODE_MS).token.used).to.equal(true);
   });
 
-  it("refresh() serves a retry within the grace, and later use ends everything", () => {
+  it("refresh() serves a retry within the grace period, and a later reuse revokes the grant", () => {
     const next = (number: number) => ({
       refreshHash: hash(3),
       access: token(number, ACCESS_TOKEN_MS),
@@ -96,7 +96,7 @@ describe("oauth-grant", () => {
     expect(run("refresh", retried.state, next(30), late).forgotten).to.equal(true);
   });
 
-  it("refresh() knows a used token after many others, up to the bound, and no invented one", () => {
+  it("refresh() recognizes a used token after many others up to the limit, and rejects forged ones", () => {
     let state = redeemed;
     let now = NOW;
     for (let i = 0; i <= USED_REFRESH_TOKENS_MAX; i++) {
@@ -116,7 +116,7 @@ describe("oauth-grant", () => {
     expect(refusal(() => find(state, "refresh", 77, now)).code).to.equal("not_found");
   });
 
-  it("refresh() in a burst keeps as many live tokens as the bounds say, the newest", () => {
+  it("refresh() in a burst keeps the newest live tokens up to the limits", () => {
     let state = redeemed;
     for (let i = 0; i < ACCESS_TOKENS_PER_GRANT_MAX + 5; i++) {
       const tokens = { access: token(100 + i, 1e6), refresh: token(500 + i, 1e6) };
@@ -142,7 +142,7 @@ describe("oauth-grant", () => {
     return next;
   }
 
-  it("refresh() serves 64 that come with one token at once, and then each with its own", () => {
+  it("refresh() serves 64 concurrent calls with one token, and then each with its own token", () => {
     let state = retried(redeemed, 3, { first: 100, times: 64 });
     for (let i = 0; i < 64; i++) state = retried(state, 100 + i, { first: 200 + i, times: 1 });
     for (let i = 0; i < 64; i++) {
@@ -153,7 +153,7 @@ describe("oauth-grant", () => {
     }
   });
 
-  it("refresh() ends nothing within the grace, however often it is asked: the oldest that nobody used goes, and is no reuse", () => {
+  it("refresh() revokes nothing within the grace period: the oldest unused token expires without counting as reuse", () => {
     const times = REFRESH_TOKENS_PER_GRANT_MAX - 1;
     const full = retried(redeemed, 3, { first: 1_000, times });
     expect(find(full, "refresh", 1_000).token.used).to.equal(false);
@@ -167,7 +167,7 @@ describe("oauth-grant", () => {
     expect([late.reply.outcome, late.forgotten]).to.deep.equal(["reused", true]);
   });
 
-  it("refresh() keeps as many records as TOKEN_RECORDS_BYTES_MAX holds, the newest, and all of it fits", () => {
+  it("refresh() keeps the newest records within TOKEN_RECORDS_BYTES_MAX, and the state fits its size limit", () => {
     const record = { x: "x".repeat(TOKEN_RECORD_BYTES_MAX - '{"x":""}'.length) };
     let state = redeemed;
     for (let i = 0; i < 80; i++) {
@@ -186,7 +186,7 @@ describe("oauth-grant", () => {
     expect(Buffer.byteLength(JSON.stringify(state))).to.be.below(STATE_BYTES_MAX - 100_000);
   });
 
-  it("find() ends with the token's time, and with the grant's", () => {
+  it("find() refuses a token after its own expiry and the grant's", () => {
     const late = () => find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS);
     expect(find(redeemed, "access", 2, NOW + ACCESS_TOKEN_MS - 1).grant.userId).to.equal(
       grant.userId,
@@ -196,7 +196,7 @@ describe("oauth-grant", () => {
     expect(over.code).to.equal("not_found");
   });
 
-  it("revokeAccess() ends that token alone; revoke() and consentWithdrawn() all, and repeated nothing", () => {
+  it("revokeAccess() revokes only that token; revoke() and consentWithdrawn() all of them, and repeated change nothing", () => {
     const { state, live } = run("revokeAccess", redeemed, { hash: hash(2) });
     expect(live).to.deep.equal({ change: "revoked" });
     expect(refusal(() => find(state, "access", 2)).code).to.equal("not_found");
@@ -208,21 +208,21 @@ describe("oauth-grant", () => {
     }
   });
 
-  it("tellAgain() tells of a grant that is open and of one that is gone, and changes neither", () => {
+  it("tellAgain() repeats the notifications of an open and a revoked grant, and changes neither", () => {
     const open = run("tellAgain", redeemed, {});
     expect([open.live, open.changed]).to.deep.equal([{ change: "revoked" }, false]);
     const gone = run("tellAgain", oauthGrantActor.initial, {});
     expect([gone.live, gone.changed]).to.deep.equal([{ change: "ended" }, false]);
   });
 
-  it("expire() comes back while something lives, and forgets when nothing does", () => {
+  it("expire() sets another reminder while a token is valid, and deletes the state otherwise", () => {
     const early = run("expire", redeemed, {}, NOW + CODE_MS);
     expect(early.remind).to.deep.equal({ expire: NOW + REFRESH_TOKEN_MS });
     expect(run("expire", redeemed, {}, NOW + REFRESH_TOKEN_MS).forgotten).to.equal(true);
     expect(run("expire", oauthGrantActor.initial, {}).changed).to.equal(false);
   });
 
-  it("a record is taken up to its bound", () => {
+  it("a record is accepted up to its size limit", () => {
     const record = (bytes: number) => ({ x: "x".repeat(bytes - '{"x":""}'.length) });
     const { input } = oauthGrantActor.contract.messages.redeem;
     const asked = (bytes: number) =>

@@ -1,4 +1,4 @@
-/** Decides what a grant's code and tokens still open, and ends all of them when one is used twice. */
+/** Decides whether a grant's code and tokens are valid, and revokes all of them when one is used twice. */
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";

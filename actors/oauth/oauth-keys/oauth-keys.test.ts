@@ -8,7 +8,7 @@ const key = (kid: string) => ({ kid, jwk: { kty: "RSA" } });
 const secret = "s".repeat(43);
 
 describe("oauth-keys", () => {
-  it("offer() takes the first of several at once; everybody hears what holds", () => {
+  it("offer() accepts the first of several concurrent keys, and returns the valid keys to all callers", () => {
     const first = offer(oauthKeysActor.initial, { after: null, key: key("a"), secret }, 1);
     const late = offer(first.state, { after: null, key: key("b"), secret: "t".repeat(43) }, 1);
     expect(late.changed).to.equal(false);
@@ -16,7 +16,7 @@ describe("oauth-keys", () => {
     expect(late.reply.secret).to.equal(secret);
   });
 
-  it("offer() keeps a key until nobody needs it any more", () => {
+  it("offer() keeps an old key until KEY_KEPT_MS after it stopped signing", () => {
     let { state } = offer(oauthKeysActor.initial, { after: null, key: key("a"), secret }, 1);
     state = offer(state, { after: "a", key: key("b"), secret }, 1 + KEY_SIGNS_MS).state;
     expect(state.keys?.signing.map(({ kid }) => kid)).to.deep.equal(["a", "b"]);

@@ -13,7 +13,7 @@ const get = (state: State, now = 0) => runHandler(gitStorageActor, "get", state,
 const { initial } = gitStorageActor;
 
 describe("git-storage", () => {
-  it("hold() keeps room up to the bound and not a byte past it; 0 is no bound", () => {
+  it("hold() reserves bytes up to the limit and not one more; 0 means no limit", () => {
     const { state, reply } = hold(initial, 100);
     expect(reply).to.deep.equal({ bytes: 0, heldBytes: 100 });
     const full = refusal(() => hold(state, 1, { number: 2 }));
@@ -27,7 +27,7 @@ describe("git-storage", () => {
     expect(hold(state, 100).reply.heldBytes).to.equal(100);
   });
 
-  it("settle() counts what is stored and frees what is not, also when it comes twice or late", () => {
+  it("settle() counts stored bytes and frees the rest of a reservation, also when it arrives twice or late", () => {
     const { state } = hold(initial, 60);
     const stored = settle(state, 60, true);
     expect(get(stored)).to.deep.equal({ bytes: 60, heldBytes: 0 });
@@ -37,7 +37,7 @@ describe("git-storage", () => {
     expect(get(settle(initial, 60, true)).bytes).to.equal(60);
   });
 
-  it("a hold of which nothing more is heard is free after GIT_HELD_MS", () => {
+  it("an unsettled reservation expires after GIT_HELD_MS", () => {
     const { state } = hold(initial, 100);
     expect(get(state, GIT_HELD_MS - 1).heldBytes).to.equal(100);
     expect(get(state, GIT_HELD_MS).heldBytes).to.equal(0);
@@ -46,14 +46,14 @@ describe("git-storage", () => {
     expect(at(GIT_HELD_MS)().state.held).to.have.length(1);
   });
 
-  it("hold() takes GIT_HELD_MAX at a time, and not one more", () => {
+  it("hold() accepts GIT_HELD_MAX reservations at a time and refuses one more", () => {
     let state: State = initial;
     for (let number = 0; number < GIT_HELD_MAX; number++) state = hold(state, 0, { number }).state;
     const one = refusal(() => hold(state, 0, { number: GIT_HELD_MAX }));
     expect(one.code).to.equal("busy");
   });
 
-  it("add() and removed() count up and down, and never below nothing", () => {
+  it("add() and removed() count up and down, and never below 0", () => {
     const { state, reply } = runHandler(gitStorageActor, "add", initial, { bytes: 10 });
     expect(reply.bytes).to.equal(10);
     const removed = (bytes: number) =>

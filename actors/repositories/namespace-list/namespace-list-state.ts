@@ -6,7 +6,7 @@ import { EpochMs } from "../../../schemas/values.ts";
 
 export const NamespaceListState = z.object({});
 
-/** By the name in lower case. */
+/** Rows are keyed by the name in lower case. */
 export const NamespaceListRow = ListedNamespace.extend({
   /** When it was announced, until it says that it is there. */
   announcedAt: EpochMs.optional(),

@@ -37,7 +37,7 @@ class TestList {
 const entry = (name: string, repoCount = 0) => ({ name, repoCount, createdAt: 1, updatedAt: 1 });
 
 describe("namespace-list", () => {
-  it("announce() lists one at once, and no longer where it does not come to be", () => {
+  it("announce() lists a namespace at once, and drops it if it is never created", () => {
     const list = new TestList();
     list.ask("announce", { name: "Space" });
     expect(list.names()).to.deep.equal(["Space"]);
@@ -46,7 +46,7 @@ describe("namespace-list", () => {
     expect(list.names()).to.deep.equal([]);
   });
 
-  it("changed() makes it stay, whatever it had; once more is no fault", () => {
+  it("changed() keeps a namespace listed, whatever its count; repeating it changes nothing", () => {
     const list = new TestList();
     list.ask("announce", { name: "Space" });
     for (let i = 0; i < 2; i++) list.ask("changed", entry("Space", 2));
@@ -55,7 +55,7 @@ describe("namespace-list", () => {
     expect(list.ask("announce", { name: "SPACE" }).rows).to.deep.equal({});
   });
 
-  it("removed() takes it away, once and again", () => {
+  it("removed() removes a namespace, and may be repeated", () => {
     const list = new TestList();
     list.ask("changed", entry("Space"));
     list.ask("removed", { name: "Space" });
@@ -63,7 +63,7 @@ describe("namespace-list", () => {
     expect(list.names()).to.deep.equal([]);
   });
 
-  it("list() goes by name, whatever its case, from one page to the next", () => {
+  it("list() sorts by name without regard to case, in pages", () => {
     const list = new TestList();
     for (const name of ["b1", "A1", "c1"]) list.ask("changed", entry(name));
     expect(list.list({ limit: 2 })).to.deep.include({ more: true, total: 3 });
@@ -72,7 +72,7 @@ describe("namespace-list", () => {
     expect(list.list({ after: "B1" }).more).to.equal(false);
   });
 
-  it("announce() takes as many as may be, and one more only where one did not come to be", () => {
+  it("announce() accepts namespaces up to the limit, and one more after another was never created", () => {
     const list = new TestList();
     for (let i = 1; i < NAMESPACES_MAX; i++) list.rows.set(`n${i}`, entry(`n${i}`));
     list.ask("announce", { name: "last" });

@@ -7,7 +7,7 @@ import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
 
-/** A namespace that was announced and did not come to be is no longer listed after this. */
+/** An announced namespace that was never created is listed for this long. */
 export const NAMESPACE_ANNOUNCED_MS = 60_000;
 
 /**

@@ -1,4 +1,4 @@
-/** One page of a namespace's repositories, in the order that is asked for. */
+/** One page of a namespace's repositories, in the requested order. */
 
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { RepoListing, RepoSort } from "../../../schemas/repositories/namespace.ts";

@@ -10,7 +10,7 @@ import { EpochMs } from "../../../schemas/values.ts";
  */
 export const NAME_CLAIMS_MAX = 16;
 
-/** By the name in lower case. */
+/** Rows are keyed by the name in lower case. */
 export const NamespaceRow = RepoListing.extend({
   /** When the name was claimed, until the repository says that it is there. */
   claimedAt: EpochMs.optional(),
@@ -20,7 +20,7 @@ export type NamespaceRow = DeepReadonly<z.infer<typeof NamespaceRow>>;
 export const NamespaceState = z.object({
   accountId: z.string(),
   name: z.string(),
-  /** 0 where there is none. */
+  /** 0 means that the namespace does not exist. */
   createdAt: EpochMs,
   updatedAt: EpochMs,
   /** Repositories removed last, so that removing one again finds it. */

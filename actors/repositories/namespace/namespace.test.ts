@@ -68,7 +68,7 @@ class TestNamespace {
 }
 
 describe("namespace", () => {
-  it("create() makes it once; remove() forgets it, unless it has repositories", () => {
+  it("create() makes a namespace once; remove() deletes it unless it has repositories", () => {
     const space = new TestNamespace();
     expect(refusal(() => space.ask("get", {})).code).to.equal("not_found");
     space.ask("create", OWNER);
@@ -81,7 +81,7 @@ describe("namespace", () => {
     expect(refusal(() => space.ask("remove", {})).code).to.equal("not_found");
   });
 
-  it("claim() makes the namespace, gives a name once whatever its case, and the same claim again is no fault", () => {
+  it("claim() makes the namespace, reserves a name once in any case, and may be repeated", () => {
     const space = new TestNamespace();
     space.ask("claim", { ...OWNER, listing: listing("One") });
     space.ask("claim", { ...OWNER, listing: listing("One") });
@@ -93,7 +93,7 @@ describe("namespace", () => {
     );
   });
 
-  it("claim() takes a name whose repository did not come to be, which loses it when it does", () => {
+  it("claim() takes over an unused claim after NAME_CLAIM_MS; a repository that is created late loses the name", () => {
     const space = new TestNamespace();
     space.ask("claim", { ...OWNER, listing: listing("one") });
     const other = { ...listing("one"), id: "f".repeat(16) };
@@ -114,7 +114,7 @@ describe("namespace", () => {
     );
   });
 
-  it("claim() keeps NAME_CLAIMS_MAX in its value, and more in rows; all are names like any other", () => {
+  it("claim() stores NAME_CLAIMS_MAX claims in the state and more in rows, and all work alike", () => {
     const space = new TestNamespace();
     const claim = (number: number) =>
       space.ask("claim", { ...OWNER, listing: listing(`r${number}`) });
@@ -148,7 +148,7 @@ describe("namespace", () => {
     expect(space.ask("find", { name: "again" })).to.deep.equal({ id: "f".repeat(16) });
   });
 
-  it("claim() gives NAMESPACE_REPOS_MAX names", () => {
+  it("claim() accepts NAMESPACE_REPOS_MAX names and refuses one more", () => {
     const space = new TestNamespace();
     for (let i = 0; i < NAMESPACE_REPOS_MAX; i++) space.rows.set(`r${i}`, listing(`r${i}`));
     expect(refusal(() => space.ask("claim", { ...OWNER, listing: listing("x") })).code).to.equal(
@@ -161,7 +161,7 @@ describe("namespace", () => {
     expect(elapsed()).to.be.below(1_000);
   });
 
-  it("release() takes the name away and says so; once more it knows whose it was, a name that never was it does not", () => {
+  it("release() frees a name, returns the same id if repeated, and refuses a name that never existed", () => {
     const space = new TestNamespace();
     space.add("One");
     expect(space.ask("release", { name: "one" })).to.deep.equal({ id: listing("One").id });
@@ -177,7 +177,7 @@ describe("namespace", () => {
     expect(space.state.removed).to.have.length(REMOVED_NAMES_MAX);
   });
 
-  it("repoChanged() and repoRemoved() that come twice, or too late, change nothing of another's", () => {
+  it("repoChanged() and repoRemoved() that arrive twice or too late change no other repository", () => {
     const space = new TestNamespace();
     space.add("one");
     space.ask("repoChanged", listing("one", { lastPushAt: 5 }));
@@ -194,7 +194,7 @@ describe("namespace", () => {
     expect(space.rows.has("one")).to.equal(true);
   });
 
-  it("list() walks all of them by any order, each once, and finds parts of names", () => {
+  it("list() lists each repository once in any order, and finds parts of names", () => {
     const space = new TestNamespace();
     for (let i = 0; i < 25; i++) {
       space.add(`Name-${i}`, { createdAt: i % 4, updatedAt: 100 - i, lastPushAt: i % 3 || null });
@@ -232,7 +232,7 @@ describe("namespace", () => {
     expect(space.names({ sort: "updated_at", limit: 2 })).to.deep.equal(["Name-24", "Name-23"]);
   });
 
-  it("tells the account's list of every change of how many repositories there are", () => {
+  it("notifies the account's list of each change of the number of repositories", () => {
     const space = new TestNamespace();
     const told = () => space.listed.map(({ message, key, input }) => ({ message, key, input }));
     const entry = (repoCount: number, updatedAt: number) => ({

@@ -1,4 +1,4 @@
-/** Keeps a namespace: which repository has which name, and what a listing shows of each. */
+/** Keeps a namespace: the names of its repositories, and each repository's entry in listings. */
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
@@ -12,7 +12,7 @@ import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
 /** Names of removed repositories that are remembered, so that removing one again is no fault. */
 export const REMOVED_NAMES_MAX = 200;
-/** A name that was claimed for a repository which did not come to be is free again after this. */
+/** A claimed name is free again after this time if its repository was never created. */
 export const NAME_CLAIM_MS = 60_000;
 
 /**

@@ -56,14 +56,14 @@ describe("pack-sweep", () => {
     expect(sweep.tell("begin").changed).to.equal(false);
   });
 
-  it("sweepDue() gives the task away and comes again", () => {
+  it("sweepDue() enqueues the task and sets the next reminder", () => {
     const { send, remind } = sweep.tell("sweepDue");
     expect(send).to.have.length(1);
     expect(send[0]).to.include({ kind: "git-upkeep", message: "sweep", lane: "upkeep" });
     expect(remind).to.deep.equal({ sweepDue: 1_000 + PACK_SWEEP_MS });
   });
 
-  it("condemn() lets a pack go once nobody has named it for the grace, and no sooner", () => {
+  it("condemn() releases a pack for deletion after no repository named it for the grace period, not before", () => {
     expect(sweep.condemn(pack(1))).to.deep.equal([]);
     sweep.now += PACK_SWEEP_GRACE_MS - 1;
     expect(sweep.condemn(pack(1))).to.deep.equal([]);
@@ -71,7 +71,7 @@ describe("pack-sweep", () => {
     expect(sweep.condemn(pack(1))).to.deep.equal([pack(1)]);
   });
 
-  it("condemn() trusts no look that began before the grace was over, however late it comes", () => {
+  it("condemn() ignores a scan that began before the grace period ended, however late it reports", () => {
     sweep.condemn(pack(1));
     const observedFrom = sweep.now + PACK_SWEEP_GRACE_MS - 1;
     sweep.now += 10 * PACK_SWEEP_GRACE_MS;
@@ -79,7 +79,7 @@ describe("pack-sweep", () => {
     expect(removable).to.deep.equal([]);
   });
 
-  it("condemn() begins anew for a pack that was stored anew", () => {
+  it("condemn() restarts the grace period of a pack that was stored again", () => {
     sweep.condemn(pack(1));
     sweep.now += PACK_SWEEP_GRACE_MS;
     expect(sweep.condemn(pack(1, 2))).to.deep.equal([]);
@@ -87,7 +87,7 @@ describe("pack-sweep", () => {
     expect(sweep.condemn(pack(1, 2))).to.deep.equal([pack(1, 2)]);
   });
 
-  it("hold() acquits what is condemned, and costs no write where nothing is", () => {
+  it("hold() acquits condemned packs, and writes nothing if there are none", () => {
     sweep.condemn(pack(1));
     sweep.now += PACK_SWEEP_GRACE_MS;
     const held = sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)] });
@@ -98,11 +98,11 @@ describe("pack-sweep", () => {
     expect(other.changed).to.equal(false);
   });
 
-  it("a hold is over well before what it holds can go", () => {
+  it("a hold expires well before its pack can be deleted", () => {
     expect(2 * PACK_HELD_MS).to.be.lessThan(PACK_SWEEP_GRACE_MS);
   });
 
-  it("hold() refuses what is being removed, until it is removed", () => {
+  it("hold() refuses a pack during its removal", () => {
     sweep.condemn(pack(1));
     sweep.now += PACK_SWEEP_GRACE_MS;
     sweep.condemn(pack(1));
@@ -117,13 +117,13 @@ describe("pack-sweep", () => {
     sweep.tell("removed", { packs: [pack(1)] });
   });
 
-  it("removed() leaves what was condemned under another sequence", () => {
+  it("removed() keeps packs condemned under another sequence", () => {
     sweep.condemn(pack(1, 9));
     sweep.tell("removed", { packs: [pack(1, 3)] });
     expect(sweep.rows.size).to.equal(1);
   });
 
-  it("sweepDue() forgets what was condemned long ago and not seen since, but not what is being removed", () => {
+  it("sweepDue() forgets packs condemned long ago and not seen since, except during their removal", () => {
     sweep.condemn(pack(1), pack(2));
     sweep.now += PACK_SWEEP_GRACE_MS;
     sweep.condemn(pack(2));
@@ -135,13 +135,13 @@ describe("pack-sweep", () => {
     expect([...sweep.rows.keys()]).to.deep.equal([`${ACCOUNT}.${sha(2)}`]);
   });
 
-  it("condemn() takes PACK_SWEEP_BATCH packs and not one more", () => {
+  it("condemn() accepts PACK_SWEEP_BATCH packs and refuses one more", () => {
     const packs = Array.from({ length: PACK_SWEEP_BATCH + 1 }, (_, number) => pack(number));
     sweep.condemn(...packs.slice(1));
     expect(() => sweep.condemn(...packs)).to.throw();
   });
 
-  it("a large file and a pack of the same hash are two things", () => {
+  it("a large file and a pack of the same hash are separate", () => {
     sweep.condemn(pack(1), pack(1, 5, "lfs"));
     sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(1)], family: "lfs" });
     sweep.now += PACK_SWEEP_GRACE_MS;
@@ -154,7 +154,7 @@ describe("pack-sweep", () => {
     expect(code).to.equal("busy");
   });
 
-  it("what was condemned before there were families is a pack", () => {
+  it("an entry stored before families existed is a pack", () => {
     const { family: _, ...old } = pack(1);
     expect(
       packSweep.messages.condemn.input.parse({ observedFrom: 1, packs: [old] }).packs,

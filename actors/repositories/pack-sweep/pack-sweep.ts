@@ -1,5 +1,6 @@
 /**
- * Decides which stored packs and large files go: those that nobody has named for a long time, and that nobody holds.
+ * Decides which stored packs and large files to delete: those that no repository named for a long time and no push
+ * holds.
  */
 import { z } from "zod";
 import { envelope } from "../../../schemas/contract.ts";
@@ -11,8 +12,8 @@ import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 /**
- * A pack that nobody names is removed when nobody has named it for so long: readers that know it from an older manifest
- * have ended (GIT_CACHE_GRACE_MS), and so has every hold, whatever the clocks of two machines differ by.
+ * A pack is deleted after no repository named it for this long. By then all readers with an older manifest have ended
+ * (GIT_CACHE_GRACE_MS), and every hold has expired, even if the clocks of two machines differ.
  */
 export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
 /** How often all packs are held against all repositories: some seconds for 100,000 of them. */

@@ -96,7 +96,7 @@ describe("repo-events", () => {
     account = new Account();
   });
 
-  it("happened() keeps the last EVENTS_KEPT in their order, and list() walks them", () => {
+  it("happened() keeps the last EVENTS_KEPT events in order, and list() pages through them", () => {
     for (let at = 1; at <= EVENTS_KEPT + 5; at++) account.happened(created(at));
     expect(account.rows.size).to.equal(EVENTS_KEPT);
     const seen: string[] = [];
@@ -113,7 +113,7 @@ describe("repo-events", () => {
     expect(seen).to.deep.equal(expected);
   });
 
-  it("happened() keeps EVENTS_KEPT_BYTES of them, and list() answers EVENTS_LISTED_BYTES", () => {
+  it("happened() keeps EVENTS_KEPT_BYTES of events, and list() returns EVENTS_LISTED_BYTES at a time", () => {
     const about = { ...ABOUT, description: "x".repeat(100_000) };
     const one = JSON.stringify(created(1, { about })).length;
     const fits = Math.floor(EVENTS_KEPT_BYTES / one);
@@ -128,7 +128,7 @@ describe("repo-events", () => {
     expect(events[0].number).to.equal(2);
   });
 
-  it("list() of an account where nothing happened is empty", () => {
+  it("list() of an account without events is empty", () => {
     expect(account.list(7, 1)).to.deep.equal({ events: [], last: 0 });
     expect(() => account.list(0, EVENTS_LISTED_MAX + 1)).to.throw();
   });
@@ -202,7 +202,7 @@ describe("repo-events", () => {
     ]);
   });
 
-  it("a push is an event for each ref; where somebody follows it, it waits for its commits, and what comes later behind it", () => {
+  it("a push is one event per ref; with a subscriber it waits for its commits, and later events wait behind it", () => {
     account.happened(pushed(main));
     expect(account.list().last, "nobody follows").to.equal(1);
     account.subscribe("one", { types: ["pushed", "cloned"] });
@@ -252,7 +252,7 @@ describe("repo-events", () => {
     );
   });
 
-  it("describeLate() tells a push without its commits where nobody has looked in time", () => {
+  it("describeLate() sends a push without its commits if they were not described in time", () => {
     account.subscribe("one", { types: ["pushed"] });
     account.happened({ ...pushed(main), at: account.now });
     account.now += EVENT_DESCRIBED_MS - 1;
@@ -273,7 +273,7 @@ describe("repo-events", () => {
     ).to.deep.equal([]);
   });
 
-  it("subscribe() tells of what comes from then on, of its types and its repository, until unsubscribe()", () => {
+  it("subscribe() sends later events of its types and repository, until unsubscribe()", () => {
     account.happened(created(1));
     account.subscribe("one", { types: ["created"], namespace: "SPACE" });
     account.subscribe("two", { types: ["created"], repoName: "other" });
@@ -295,7 +295,7 @@ describe("repo-events", () => {
     expect(toldIn(account.happened({ ...OF, type: "cloned", at: 6 }))).to.deep.equal([]);
   });
 
-  it("follow() is subscribe() by mail, twice too, and null its end; it tells numbers, EVENTS_DELIVERED_MAX at a time", () => {
+  it("follow() subscribes by a send, may be repeated, and ends with null; it delivers numbered events, EVENTS_DELIVERED_MAX at a time", () => {
     const follow = (filter: RepoEventFilter | null) =>
       account.tell("follow", { id: "app.hooks", filter, subscriber: SUBSCRIBER });
     follow({ types: ["pushed", "cloned"] });
@@ -313,7 +313,7 @@ describe("repo-events", () => {
     expect(toldIn(account.happened(cloned))).to.deep.equal([]);
   });
 
-  it("EVENT_SUBSCRIPTIONS_MAX follow an account, and no more", () => {
+  it("accepts EVENT_SUBSCRIPTIONS_MAX subscriptions of an account and refuses one more", () => {
     for (let i = 0; i < EVENT_SUBSCRIPTIONS_MAX; i++)
       account.subscribe(`${i}`, { types: ["cloned"] });
     const more = refusal(() => account.subscribe("more", { types: ["cloned"] }));
@@ -321,7 +321,7 @@ describe("repo-events", () => {
     account.subscribe("0", { types: ["fetched"] });
   });
 
-  it("tells no more at a time than EVENTS_DELIVERED_BYTES to one and EVENTS_SENT_BYTES in all, and the rest after", () => {
+  it("delivers at most EVENTS_DELIVERED_BYTES to one subscriber and EVENTS_SENT_BYTES in all at a time, and the rest later", () => {
     for (const id of ["a", "b", "c"]) account.subscribe(id, { types: ["pushed", "created"] });
     account.happened(pushed(main));
     const about = { ...ABOUT, description: "x".repeat(40_000) };
@@ -347,7 +347,7 @@ describe("repo-events", () => {
     }
   });
 
-  it("loads what was kept of a push before there was an event for each ref", () => {
+  it("loads a push stored before each ref had its own event", () => {
     const old = {
       ...OF,
       type: "pushed",

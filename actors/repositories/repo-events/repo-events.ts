@@ -1,4 +1,4 @@
-/** Keeps what happened last in an account's repositories, in its order, and tells those who follow it. */
+/** Keeps the latest events of an account's repositories in order, and notifies subscribers. */
 import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -13,7 +13,7 @@ import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
 /** Events of an account that are kept, and of one answer; in it no more bytes than fit a message three times over. */
 export const EVENTS_KEPT = 1_000;
 export const EVENTS_LISTED_BYTES = 300_000;
-/** Bytes of those that are kept: they are in memory while anything happens. */
+/** Bytes of the kept events, which are in memory while the actor is active. */
 export const EVENTS_KEPT_BYTES = 4_000_000;
 /** After this time the event of a push is published without its commits. */
 export const EVENT_DESCRIBED_MS = 60_000;

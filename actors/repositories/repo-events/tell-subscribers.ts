@@ -1,4 +1,4 @@
-/** Tells those who follow an account's events of those that are new to them, so much at a time. */
+/** Sends new events of an account to its subscribers, within limits per message. */
 import type { Envelope } from "../../../schemas/contract.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";
@@ -70,7 +70,7 @@ function next(
     const row = rows.get(`${number + 1}`);
     if (row && isFor(filter, row)) {
       if (events.length === EVENTS_DELIVERED_MAX) break;
-      // Kept rows are frozen, and nobody changes them.
+      // The cast drops readonly only: kept rows are frozen.
       const event = envelopeOf(row as KeptRepoEvent, { accountId, subscriptionId: id });
       const more = JSON.stringify(event).length;
       if (events.length > 0 && bytes + more > EVENTS_DELIVERED_BYTES) break;

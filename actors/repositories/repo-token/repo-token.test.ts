@@ -6,7 +6,7 @@ import { repoTokenActor } from "./repo-token.ts";
 const issued = { repoId: "0".repeat(16), forgetAt: 5_000 };
 
 describe("repo-token", () => {
-  it("issue() remembers whose it is, once and again, and until when", () => {
+  it("issue() stores the token's repository and expiry, and may be repeated", () => {
     const first = runHandler(repoTokenActor, "issue", repoTokenActor.initial, issued);
     expect(first.remind).to.deep.equal({ forget: 5_000 });
     expect(runHandler(repoTokenActor, "find", first.state, {}).reply).to.deep.equal({
@@ -19,7 +19,7 @@ describe("repo-token", () => {
     );
   });
 
-  it("find() refuses what is unknown, and what is forgotten", () => {
+  it("find() refuses unknown and forgotten tokens", () => {
     const unknown = refusal(() => runHandler(repoTokenActor, "find", repoTokenActor.initial, {}));
     expect(unknown.code).to.equal("not_found");
     const { state } = runHandler(repoTokenActor, "issue", repoTokenActor.initial, issued);

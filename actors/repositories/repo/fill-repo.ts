@@ -1,4 +1,4 @@
-/** Gives a repository what it has from its beginning, as a fork has. */
+/** Fills a new repository with its first content, for example of a fork. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import type { Pack } from "../../../schemas/repositories/repo.ts";

@@ -7,7 +7,7 @@ import type { RepoRow } from "./repo-state.ts";
 const VALUE = "1".repeat(40);
 
 describe("RefTable", () => {
-  it("conflicts() knows what one change puts in the place of what another took away", () => {
+  it("conflicts() accounts for a ref that one change deletes and another replaces", () => {
     const rows = new Map<string, RepoRow>();
     const stored = new RefTable(rows, { seed: "seed", refs: 0, refNamesBytes: 0 });
     stored.set("refs/heads/a/b", VALUE);
@@ -21,7 +21,7 @@ describe("RefTable", () => {
     expect(table.conflicts("refs/heads/a")).to.equal(false);
   });
 
-  it("conflicts() says the same of many names, which are counted, as of one, which is looked for", () => {
+  it("conflicts() agrees for many names, which it counts, and for one, which it looks up", () => {
     const seed = SeededRandom.newSeed();
     const random = new SeededRandom(seed);
     const steps = ["a", "b", "c"];

@@ -1,5 +1,6 @@
 /**
- * The refs of a repository over their rows: what one is, what stands in its way, and what a push would make of them.
+ * The refs of a repository, stored in rows: reads values, finds conflicting names, and collects the changes of a
+ * push.
  */
 import { hash } from "node:crypto";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -137,7 +138,7 @@ export class RefTable {
   }
 }
 
-/** `refs/heads/a` and `refs/heads/a/b` of `refs/heads/a/b/c`; what is above those is no ref. */
+/** For `refs/heads/a/b/c`: `refs/heads/a` and `refs/heads/a/b`. Shorter prefixes cannot be refs. */
 function directoriesOf(name: string): string[] {
   const directories: string[] = [];
   const first = name.indexOf("/", "refs/".length);

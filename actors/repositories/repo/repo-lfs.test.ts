@@ -34,7 +34,7 @@ function live(more: Partial<LiveRepo> = {}): LiveRepo {
 }
 
 describe("large files of a repo", () => {
-  it("nameLfsObjects() names each once, and they are found and listed", () => {
+  it("nameLfsObjects() adds each object once, and objects can be found and listed", () => {
     const rows = new Map<string, RepoRow>();
     const first = nameLfsObjects(live(), rows, [object(1), object(2), object(1)]);
     expect(first.state).to.include({ lfsObjects: 2, lfsBytes: 20 });
@@ -51,7 +51,7 @@ describe("large files of a repo", () => {
     });
   });
 
-  it("nameLfsObjects() refuses what was stored too long ago, and where nothing may be written", () => {
+  it("nameLfsObjects() refuses objects stored too long ago, and a read-only repository", () => {
     const name = (state: LiveRepo, heldMs = 0) =>
       refusal(() => nameLfsObjects(state, new Map(), [{ ...object(1), heldMs }])).code;
     expect(name(live(), -1)).to.equal("unavailable");
@@ -64,7 +64,7 @@ describe("large files of a repo", () => {
     expect(refusal(() => bring(live())).code).to.equal("conflict");
   });
 
-  it("nameLfsObjects() takes LFS_OBJECTS_MAX of them and REPO_BYTES_MAX bytes with the packs, and no more", () => {
+  it("nameLfsObjects() accepts LFS_OBJECTS_MAX objects and REPO_BYTES_MAX bytes with the packs, and refuses more", () => {
     const name = (state: LiveRepo, bytes = 10) =>
       nameLfsObjects(state, new Map(), [object(1, bytes)]);
     expect(name(live({ lfsObjects: LFS_OBJECTS_MAX - 1 })).state.lfsObjects).to.equal(
@@ -78,12 +78,12 @@ describe("large files of a repo", () => {
     expect(refusal(() => name(live(full), 61)).code).to.equal("storage_full");
   });
 
-  it("a large file has LFS_OBJECT_BYTES_MAX bytes, and no more", () => {
+  it("a large file may have LFS_OBJECT_BYTES_MAX bytes and not one more", () => {
     expect(HeldLfsObject.safeParse(object(1, LFS_OBJECT_BYTES_MAX)).success).to.equal(true);
     expect(HeldLfsObject.safeParse(object(1, LFS_OBJECT_BYTES_MAX + 1)).success).to.equal(false);
   });
 
-  it("LFS_NAMED_MAX are named in one message, and listed in one answer", () => {
+  it("one message names LFS_NAMED_MAX objects, and one reply lists as many", () => {
     const many = (count: number) => Array.from({ length: count }, (_, i) => object(i + 1));
     const input = (count: number) => ({ address: ADDRESS, objects: many(count) });
     const { rows } = runHandler(repoActor, "nameLfsObjects", live(), input(LFS_NAMED_MAX), {
@@ -100,7 +100,7 @@ describe("large files of a repo", () => {
     ).to.throw();
   });
 
-  it("a push has the room that large files leave", () => {
+  it("a push may use the bytes that large files leave", () => {
     const push = (lfsBytes: number) =>
       runHandler(
         repoActor,

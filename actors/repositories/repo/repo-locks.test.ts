@@ -50,7 +50,7 @@ describe("locks of a repo", () => {
     return reply;
   }
 
-  it("createLock() locks a path once, and tells others whose it is", () => {
+  it("createLock() locks a path once, and names its owner to others", () => {
     const { lock, isNew } = create("a.bin");
     expect(lock).to.deep.equal({
       id: newId().replace(/1$/, "0"),
@@ -64,7 +64,7 @@ describe("locks of a repo", () => {
     expect(rows.size).to.equal(1);
   });
 
-  it("createLock() takes LFS_LOCKS_MAX and none past them, and none where nothing may be written", () => {
+  it("createLock() accepts LFS_LOCKS_MAX locks and refuses one more, and refuses in a read-only repository", () => {
     for (let i = 0; i < LFS_LOCKS_MAX; i++) create(`${i}`);
     expect(rows.size).to.equal(LFS_LOCKS_MAX);
     expect(refusal(() => create("past")).code).to.equal("limit_reached");
@@ -72,7 +72,7 @@ describe("locks of a repo", () => {
     expect(refusal(() => create("x", ONE, live({ readOnly: true }))).code).to.equal("forbidden");
   });
 
-  it("removeLock() removes a token's own lock, another's only by force, and none twice", () => {
+  it("removeLock() removes a token's own lock, another's only with force, and no lock twice", () => {
     const { id } = create("a.bin").lock;
     const remove = (owner: typeof ONE, isForced = false) =>
       removeLock(rows, { id, owner, isForced });
@@ -100,7 +100,7 @@ describe("locks of a repo", () => {
     expect(pathsOf(listLocks(rows, { limit: 2, id: locks[2]?.id }))).to.deep.equal(["c"]);
   });
 
-  it("paths and names have bounds", () => {
+  it("paths and names have length limits", () => {
     const { input } = lfsLockMessages.createLfsLock;
     const isValid = (path: string, name = "x") =>
       input.safeParse({ address: ADDRESS, path, owner: { id: "x", name } }).success;

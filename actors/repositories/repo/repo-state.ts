@@ -98,7 +98,7 @@ export const partRow = (push: string, part: number) => `part.${push}.${part}`;
 export const lockRow = (id: string) => `lock.${id}`;
 export const refsRow = (row: number) => `refs.${row}`;
 
-/** The rows of one shape, with what comes after the dot of their names. */
+/** Returns the rows of one shape, with the part of their names after the dot. */
 export function* rowsOf<N extends RepoRow["row"]>(
   rows: RepoRows,
   shape: N,

@@ -1,4 +1,4 @@
-/** The tokens of a repository: made, listed, taken back, and held against what a caller shows. */
+/** Makes, lists, revokes and verifies the tokens of a repository. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { REPO_TOKENS_MAX } from "../../../schemas/repositories/limits.ts";

@@ -50,7 +50,7 @@ const live = (more: Partial<LiveRepo> = {}): LiveRepo => ({
 });
 
 describe("upkeep of a repository", () => {
-  it("begins at COMPACT_PACKS and not at one less, and once at a time", () => {
+  it("starts at COMPACT_PACKS and not at one less, and once at a time", () => {
     const before = live({ packs: COMPACT_PACKS - 1 });
     expect(beginUpkeep(before, ID, NOW)).to.deep.equal({ state: before });
     const { state, send = [], remind } = beginUpkeep(live({ packs: COMPACT_PACKS }), ID, NOW);
@@ -61,7 +61,7 @@ describe("upkeep of a repository", () => {
     expect(beginUpkeep(state, ID, NOW + UPKEEP_LOST_MS).send).to.have.length(1);
   });
 
-  it("ends, and is tried again after a pause where there is still something to do", () => {
+  it("ends, and is retried after a pause if work remains", () => {
     const begun = beginUpkeep(live({ packs: COMPACT_PACKS }), ID, NOW).state;
     const failed = endUpkeep(begun, false, NOW);
     expect(failed.remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
@@ -72,14 +72,14 @@ describe("upkeep of a repository", () => {
     expect(endUpkeep(done.state, false, NOW)).to.deep.equal(done);
   });
 
-  it("stays to be pruned until it is", () => {
+  it("keeps a pending prune until it is done", () => {
     const { state, send = [] } = beginUpkeep(live({ toPrune: true }), ID, NOW);
     expect(send[0]?.input).to.include({ prune: true });
     expect(endUpkeep(state, false, NOW).state.toPrune).to.equal(true);
     expect(endUpkeep({ ...state, packs: 0 }, true, NOW).state.toPrune).to.equal(undefined);
   });
 
-  it("prunes once more where that was asked for between the commit of a prune and its end", () => {
+  it("prunes again if a request arrives between the commit of a prune and its end", () => {
     const all = { ...input, prune: true, replaced: [sha(1), sha(2), sha(3)] };
     const begun = beginUpkeep(live({ toPrune: true }), ID, NOW).state;
     const { state: pruned } = compact(begun, rows, all, NOW);
@@ -93,14 +93,14 @@ describe("upkeep of a repository", () => {
     expect(rolledUp.toPrune).to.equal(true);
   });
 
-  it("makes room for a push that found none, once a day", () => {
+  it("prunes once a day for a push that found no room", () => {
     expect(makeRoom(live(), ID, NOW).send).to.have.length(1);
     const pruned = live({ prunedAt: NOW });
     expect(makeRoom(pruned, ID, NOW + PRUNE_FOR_ROOM_MS - 1).send).to.equal(undefined);
     expect(makeRoom(pruned, ID, NOW + PRUNE_FOR_ROOM_MS).send).to.have.length(1);
   });
 
-  it("begins a compaction for a push that was refused for too many packs", () => {
+  it("starts a compaction after a push was refused for too many packs", () => {
     const full = live({ packs: REPO_PACKS_MAX });
     expect(afterRefusal(full, "ok", ID, NOW).send?.[0]?.input).to.include({ prune: false });
     expect(afterRefusal(full, "of", ID, NOW)).to.deep.equal({ state: full });
@@ -124,14 +124,14 @@ describe("upkeep of a repository", () => {
     prune: false,
   };
 
-  it("compact() puts packs in the place of others, whatever was pushed meanwhile", () => {
+  it("compact() replaces packs, whatever was pushed meanwhile", () => {
     const { state, rows: changed } = compact(live({ version: 8 }), rows, input, NOW);
     expect(state).to.include({ version: 9, packs: 2, packsBytes: 250, generation: 2 });
     expect(changed[packRow(sha(1))]).to.equal(null);
     expect(changed[packRow(sha(9))]).to.include({ row: "pack", version: 9, bytes: 150 });
   });
 
-  it("compact() refuses packs that are gone, another generation, and what is held no more", () => {
+  it("compact() refuses missing packs, another generation, and packs whose hold expired", () => {
     const repeated = { ...input, replaced: [sha(1), sha(5)] };
     const code = (given: typeof input, more = {}) =>
       refusal(() => compact(live(more), rows, given, NOW)).code;
@@ -141,14 +141,14 @@ describe("upkeep of a repository", () => {
     expect(code(late)).to.equal("unavailable");
   });
 
-  it("compact() refuses where a pack that holds what it leaves out is gone", () => {
+  it("compact() refuses if a pack with the left-out objects is missing", () => {
     const given = { ...input, kept: [sha(3)] };
     expect(compact(live(), rows, given, NOW).state).to.include({ packs: 2 });
     const code = refusal(() => compact(live(), rows, { ...given, kept: [sha(4)] }, NOW)).code;
     expect(code).to.equal("conflict");
   });
 
-  it("compact() prunes only what has not changed, as a new generation", () => {
+  it("compact() prunes only an unchanged repository, as a new generation", () => {
     const all = { ...input, prune: true, replaced: [sha(1), sha(2), sha(3)] };
     const { state } = compact(live(), rows, all, NOW);
     expect(state).to.include({ generation: 3, packs: 1, prunedAt: NOW });
@@ -158,7 +158,7 @@ describe("upkeep of a repository", () => {
     expect(refusal(some).code).to.equal("conflict");
   });
 
-  it("checkHeld() takes a pack until its hold is over", () => {
+  it("checkHeld() accepts a pack until its hold expires", () => {
     const [pack] = input.packs;
     if (!pack) throw new Error("no pack");
     checkHeld([pack, { ...pack, heldMs: 1 }]);

@@ -1,4 +1,4 @@
-/** Keeps the packs of a repository few: when somebody is to put them together, and what becomes of it. */
+/** Schedules the compaction of a repository's packs, and applies its result. */
 import {
   type DeepReadonly,
   type Envelope,
@@ -11,7 +11,7 @@ import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
-/** The pause after which what failed is tried again; and after which a task that says nothing is taken for lost. */
+/** The pause before a failed upkeep is retried, and the time after which a silent task counts as lost. */
 export const UPKEEP_RETRY_MS = 60_000;
 export const UPKEEP_LOST_MS = 60 * 60_000;
 /** A repository that has no room looks so often whether something in it is not needed any more. */
@@ -23,7 +23,7 @@ interface Step {
   remind?: { upkeepDue: number | null };
 }
 
-/** Gives away the work where there is some and nobody is at it. */
+/** Enqueues upkeep if it is due and no task runs. */
 export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
   const { accountId, namespace, name, nextUpkeepAt = now, toPrune = false } = live;
   if (now < nextUpkeepAt || !isDue(live)) return { state: live };
@@ -48,7 +48,7 @@ export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
 }
 
-/** A push was refused for want of room: what nobody needs may give some. */
+/** Prunes after a push was refused for lack of room, because unreachable objects may free some. */
 export function makeRoom(live: LiveRepo, id: string, now: number): Step {
   const { prunedAt = Number.NEGATIVE_INFINITY, toPrune = false } = live;
   if (toPrune || now < prunedAt + PRUNE_FOR_ROOM_MS) return { state: live };

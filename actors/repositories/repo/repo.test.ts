@@ -117,7 +117,7 @@ const make = (ref: string, value = A) => `${ZERO_ID} ${value} ${ref}`;
 const main = "refs/heads/main";
 
 describe("repo", () => {
-  it("create() makes it once, tells the namespace, and shows nothing that is secret", () => {
+  it("create() makes a repository once, notifies the namespace, and returns no secret", () => {
     const repo = new TestRepo();
     expect(repo.last.send.map(({ kind, message }) => [kind, message])).to.deep.equal([
       ["namespace", "repoChanged"],
@@ -131,7 +131,7 @@ describe("repo", () => {
     expect(again.code).to.equal("conflict");
   });
 
-  it("get() knows it by its names in any case, and by no other", () => {
+  it("get() finds a repository by its names in any case, and by no other name", () => {
     const repo = new TestRepo();
     expect(repo.ask("get", { namespace: "SPACE", name: "rEPO" }).name).to.equal("Repo");
     const wrong = [{ accountId: "b".repeat(32) }, { namespace: "other" }, { name: "other" }];
@@ -140,7 +140,7 @@ describe("repo", () => {
     }
   });
 
-  it("swap() makes, moves and deletes refs, each from the value it is said to have", () => {
+  it("swap() creates, moves and deletes refs, each from its expected value", () => {
     const repo = new TestRepo();
     expect(repo.push([make(main), make("refs/tags/v1", B)])).to.equal("oo");
     expect(repo.push([make(main, B), `${B} ${C} refs/tags/v1`])).to.equal("fo");
@@ -151,7 +151,7 @@ describe("repo", () => {
     expect(repo.live.refNamesBytes).to.equal(JSON.stringify(main).length);
   });
 
-  it("swap() makes the first branch the default branch, unless the chosen one comes too or is there", () => {
+  it("swap() makes the first branch the default branch, unless the chosen one is pushed too or exists", () => {
     const first = (commands: string[], more: Partial<Input<"create">> = {}) => {
       const repo = new TestRepo(more);
       repo.push(commands);
@@ -179,7 +179,7 @@ describe("repo", () => {
     expect(repo.live.defaultBranch).to.equal("other");
   });
 
-  it("swap() keeps the default branch from deletion, and takes it once another is chosen", () => {
+  it("swap() refuses to delete the default branch until another is chosen", () => {
     const repo = new TestRepo();
     repo.push([`${ZERO_ID} ${A} refs/heads/main`, `${ZERO_ID} ${A} refs/heads/next`]);
     const deletion = `${A} ${ZERO_ID} refs/heads/main`;
@@ -189,7 +189,7 @@ describe("repo", () => {
     expect(repo.push([deletion])).to.equal("o");
   });
 
-  it("configure() refuses a default branch that is not there, except in an empty repository", () => {
+  it("configure() refuses a missing default branch, except in an empty repository", () => {
     const repo = new TestRepo();
     repo.ask("configure", { defaultBranch: "trunk" });
     expect(repo.live.defaultBranch).to.equal("trunk");
@@ -207,7 +207,7 @@ describe("repo", () => {
     ).to.equal("x");
   });
 
-  it("swap() that changes nothing costs no commit, and deleting what is not there is no fault", () => {
+  it("swap() without a change writes nothing, and deleting a missing ref succeeds", () => {
     const repo = new TestRepo();
     repo.push([make(main)]);
     expect(repo.push([`${A} ${A} ${main}`, `${ZERO_ID} ${ZERO_ID} refs/heads/none`])).to.equal(
@@ -218,7 +218,7 @@ describe("repo", () => {
     expect(repo.last.changed).to.equal(false);
   });
 
-  it("swap() refuses a ref that is a directory of another, in the store and in the push", () => {
+  it("swap() refuses a ref that is a directory of another, stored or in the same push", () => {
     const repo = new TestRepo();
     repo.push([make("refs/heads/a/b"), make("refs/heads/c")]);
     const commands = ["a", "a/b/x", "c/d", "a/c", "d", "d/e"].map((name) =>
@@ -232,7 +232,7 @@ describe("repo", () => {
     expect(repo.push(swapped)).to.equal("oo");
   });
 
-  it("swap() with atomic makes all or nothing", () => {
+  it("swap() with atomic applies all changes or none", () => {
     const repo = new TestRepo();
     repo.push([make(main)]);
     const mixed = [make("refs/heads/a"), make(main), make("refs/heads/b")];
@@ -246,7 +246,7 @@ describe("repo", () => {
     ).to.equal("oo");
   });
 
-  it("swap() holds protected refs, with or without a star, and lets them be made and go forward", () => {
+  it("swap() lets protected refs, with or without a star, be created and fast-forwarded only", () => {
     const repo = new TestRepo({ protectedRefs: [main, "refs/heads/release/*"] });
     expect(
       repo.push([make(main), make("refs/heads/release/1/2"), make("refs/heads/releases")]),
@@ -261,13 +261,13 @@ describe("repo", () => {
     expect(repo.push([`${B} ${ZERO_ID} ${main}`])).to.equal("o");
   });
 
-  it("swap() refuses everything where the repository is read-only", () => {
+  it("swap() refuses every change of a read-only repository", () => {
     const repo = new TestRepo({ readOnly: true });
     expect(repo.push([make(main)])).to.equal("r");
     expect(repo.last.changed).to.equal(false);
   });
 
-  it("swap() takes names as git does, up to their bounds", () => {
+  it("swap() accepts names as git does, up to the length limits", () => {
     const repo = new TestRepo();
     const deep = (components: number) => `refs/heads/${"a/".repeat(components - 3)}z`;
     const long = (bytes: number) => `refs/tags/${"x".repeat(bytes - 10)}`;
@@ -300,7 +300,7 @@ describe("repo", () => {
     expect(repo.push([make("refs/heads/__proto__"), make("refs/tags/constructor")])).to.equal("oo");
   });
 
-  it("swap() writes one row of refs for one ref, though there are REFS_MAX, and takes not one more", () => {
+  it("swap() writes one row for one ref among REFS_MAX, and refuses one more ref", () => {
     const repo = new TestRepo();
     const names = Array.from({ length: REFS_MAX }, (_, i) => `refs/tags/a/longer/name/${i}`);
     for (let from = 0; from < REFS_MAX; from += 1_000) {
@@ -315,7 +315,7 @@ describe("repo", () => {
     expect(Math.max(...sizes)).to.be.below(20_000);
   });
 
-  it("swap() takes names up to REF_NAMES_BYTES_MAX in all", () => {
+  it("swap() accepts names of REF_NAMES_BYTES_MAX in all", () => {
     const repo = new TestRepo();
     const name = (i: number, bytes: number) => `refs/tags/${i}-`.padEnd(bytes - 2, "x");
     const count = REF_NAMES_BYTES_MAX / 1_000;
@@ -327,7 +327,7 @@ describe("repo", () => {
     expect(repo.push([make("refs/tags/x")])).to.equal("t");
   });
 
-  it("swap() adds packs once, with their bytes, up to the bounds of a repository", () => {
+  it("swap() adds each pack and its bytes once, up to the limits of a repository", () => {
     const repo = new TestRepo();
     repo.ask("configure", { defaultBranch: "other" });
     expect(repo.push([make("refs/heads/other")])).to.equal("o");
@@ -357,7 +357,7 @@ describe("repo", () => {
     expect(JSON.stringify(all).length).to.be.below(1_000_000);
   });
 
-  it("stage() and swap() decide a push in parts, whose rows go with it; a part twice is one", () => {
+  it("stage() and swap() commit a push in parts and delete their rows; a repeated part counts once", () => {
     const repo = new TestRepo();
     const names = ["a", "b", "c"].map((name) => `refs/heads/${name}`);
     for (const [part, name] of [...names.entries(), [1, "refs/heads/b"] as const]) {
@@ -375,7 +375,7 @@ describe("repo", () => {
     expect(() => repo.ask("stage", { push: PUSH, part: PUSH_PARTS_MAX, commands: [] })).to.throw();
   });
 
-  it("stage() takes STAGED_PUSHES_MAX at a time, and dropStaged() drops those nobody decides", () => {
+  it("stage() accepts STAGED_PUSHES_MAX pushes at a time, and dropStaged() drops abandoned ones", () => {
     const repo = new TestRepo();
     const stage = (n: number) =>
       repo.ask("stage", { push: `${n}`.repeat(32), part: 0, commands: [make(main)] });
@@ -391,7 +391,7 @@ describe("repo", () => {
     expect([...repo.rows.keys()]).to.deep.equal([]);
   });
 
-  it("manifest() tells a reader what changed since it last asked, and all where packs went away", () => {
+  it("manifest() returns the changes since a reader's version, and everything after packs were removed", () => {
     const repo = new TestRepo();
     repo.push([make(main), make("refs/tags/a")], { packs: [pack(1)] });
     const first = repo.manifest();
@@ -418,7 +418,7 @@ describe("repo", () => {
     expect(repo.live.packsBytes).to.equal(150);
   });
 
-  it("manifest() comes in pages, and what changes meanwhile comes behind them", () => {
+  it("manifest() returns pages, and later changes after them", () => {
     const repo = new TestRepo();
     const names = Array.from({ length: 1_200 }, (_, i) => `refs/tags/${i}-`.padEnd(800, "x"));
     for (let from = 0; from < names.length; from += 200) {
@@ -440,7 +440,7 @@ describe("repo", () => {
     expect(changed).to.be.above(0);
   });
 
-  it("compact() refuses where packs are gone, and prune() where anything changed; then pushes start over", () => {
+  it("compact() refuses if packs are missing, and prune() if anything changed; later pushes must start over", () => {
     const repo = new TestRepo();
     repo.push([make("refs/heads/other")]);
     repo.push([make(main)], { packs: [pack(1), pack(2)] });
@@ -462,7 +462,7 @@ describe("repo", () => {
     expect(repo.push([`${A} ${ZERO_ID} ${main}`], { generation: 0 })).to.equal("o");
   });
 
-  it("verifyToken() opens to its holder, remembers when to the hour, and to nobody after it ends", () => {
+  it("verifyToken() admits a valid token, records its last use by the hour, and refuses an expired token", () => {
     const repo = new TestRepo();
     const minted = repo.ask("mintToken", { secretHash: secretHash(1), scope: "read", ttlS: 60 });
     expect(minted.id).to.equal(repoTokenId(secretHash(1)));
@@ -480,7 +480,7 @@ describe("repo", () => {
     expect(verify(shown).code).to.equal("forbidden");
   });
 
-  it("revokeToken() holds at once, and says whether it did anything", () => {
+  it("revokeToken() applies at once, and reports whether it changed anything", () => {
     const repo = new TestRepo({ token: { secretHash: secretHash(1), scope: "write", ttlS: 60 } });
     const id = repoTokenId(secretHash(1));
     expect(repo.ask("revokeToken", { id }).revoked).to.equal(true);
@@ -493,7 +493,7 @@ describe("repo", () => {
     );
   });
 
-  it("mintToken() makes room of what has ended at REPO_TOKENS_MAX; listTokens() has the newest first", () => {
+  it("mintToken() replaces expired tokens at REPO_TOKENS_MAX; listTokens() lists the newest first", () => {
     const repo = new TestRepo();
     for (let n = 0; n < REPO_TOKENS_MAX; n++) {
       repo.now += 1;
@@ -514,7 +514,7 @@ describe("repo", () => {
     expect(list("expired").tokens.map(({ scope }) => scope)).to.deep.equal(["read"]);
   });
 
-  it("remove() ends it at once and its rows soon after, told by its name or itself, twice or late", () => {
+  it("remove() and nameReleased() delete the repository at once and its rows soon after, also repeated or late", () => {
     const repo = new TestRepo({ token: { secretHash: secretHash(1), scope: "write", ttlS: 60 } });
     const names = Array.from({ length: 2_000 }, (_, i) => make(`refs/tags/${i}`));
     repo.push(names, { packs: Array.from({ length: 200 }, (_, n) => pack(n)) });
@@ -544,7 +544,7 @@ describe("repo", () => {
     expect(repo.last.forgotten).to.equal(true);
   });
 
-  it("tells those who follow the account what happened, with at most EVENT_REFS_MAX refs of a push", () => {
+  it("publishes events to the account's subscribers, with at most EVENT_REFS_MAX refs of a push", () => {
     const repo = new TestRepo({ status: "importing", source: "git:https://example.com/x.git" });
     const told = () =>
       repo.last.send
@@ -574,7 +574,7 @@ describe("repo", () => {
     expect(told()).to.deep.equal([]);
   });
 
-  it("tells with a push that makes a ref where EVENT_OTHERS_MAX of the others were, the default branch first", () => {
+  it("a push that creates a ref reports EVENT_OTHERS_MAX other refs with it, the default branch first", () => {
     const repo = new TestRepo();
     const id = (i: number) => i.toString(16).padStart(40, "0");
     const told = () =>
@@ -598,7 +598,7 @@ describe("repo", () => {
     expect(others()).to.deep.equal([]);
   });
 
-  it("create() fills what it makes, as a fork is, and tells that it is one", () => {
+  it("create() fills a fork, and publishes the event of a fork", () => {
     const source = "artifacts:Space/Origin";
     const content = {
       refs: [
@@ -618,7 +618,7 @@ describe("repo", () => {
     expect(fork.live).to.deep.include({ refs: 2, packs: 2 });
   });
 
-  it("giveUp() says that a fork has failed where it is not there in time, and nothing of one that is", () => {
+  it("giveUp() marks a fork as failed if it is not complete in time, and changes nothing otherwise", () => {
     const fork = new TestRepo({ source: "artifacts:Space/Origin", status: "forking" });
     expect(fork.last.remind).to.deep.equal({ giveUp: fork.now + FORK_MS_MAX });
     fork.ask("giveUp", {});
@@ -631,7 +631,7 @@ describe("repo", () => {
     expect(ready.ask("get", {})).to.deep.include({ status: "ready" });
   });
 
-  it("importEnded() makes it ready, or says why not, once; create() has it imported", () => {
+  it("create() starts an import; importEnded() makes the repository ready or stores the failure, once", () => {
     const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: true };
     const importing = { status: "importing" as const, source: `git:${origin.url}`, origin };
     const imported = new TestRepo(importing);
@@ -651,7 +651,7 @@ describe("repo", () => {
     expect(failed.last.changed).to.equal(false);
   });
 
-  it("configure() and setStatus() change what they name, and tell the namespace", () => {
+  it("configure() and setStatus() change the given fields, and notify the namespace", () => {
     const repo = new TestRepo();
     const { version } = repo.live;
     expect(repo.ask("configure", { description: "x" })).to.deep.include({
@@ -670,7 +670,7 @@ describe("repo", () => {
     expect(repo.last.send.map(({ message }) => message)).to.deep.equal(["repoChanged"]);
   });
 
-  it("importShallow() ends its history where an import stopped, for all who read it, and at no other time", () => {
+  it("importShallow() sets the shallow commits of an import for all readers, and only during the import", () => {
     const origin = { url: "https://example.com/x.git", branch: null, depth: 3, readOnly: false };
     const repo = new TestRepo({ status: "importing", source: "git:x", origin });
     const before = repo.manifest().version;
@@ -685,7 +685,7 @@ describe("repo", () => {
     expect(new TestRepo({ shallow: [A] }).manifest().shallow).to.deep.equal([A]);
   });
 
-  it("importProgressed() is shown until the import has ended, and is nothing when it comes late", () => {
+  it("importProgressed() shows progress until the import ends, and is ignored afterwards", () => {
     const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: false };
     const repo = new TestRepo({ status: "importing", source: "git:x", origin });
     repo.ask("importProgressed", { step: "receiving", percent: 40 });
@@ -696,7 +696,7 @@ describe("repo", () => {
     expect(repo.last.changed).to.equal(false);
   });
 
-  it("how deep its directories may be grows with what is pushed, and is what was measured where nothing came since", () => {
+  it("the bound of the directory depth grows with each push, and equals the measured depth until the next push", () => {
     const repo = new TestRepo();
     const depth = () => repo.manifest().treeDepth;
     expect(depth()).to.equal(0);
@@ -727,7 +727,7 @@ describe("repo", () => {
     expect(unknown.manifest().treeDepth, "nobody looked").to.equal(TREE_DEPTH_MAX);
   });
 
-  it("how deep its directories may be is summed over pushes that were begun together; past the bound they are looked at anew", () => {
+  it("the bound of the directory depth sums concurrent pushes; past the limit the depth is measured again", () => {
     const repo = new TestRepo();
     const depth = () => repo.manifest().treeDepth;
     const push = (n: number, treeBelow: number, treeDepth: number) =>

@@ -146,7 +146,7 @@ export const repoActor = defineActor(repo, {
     },
 
     importEnded(state, { failure, lacking = null, readOnly }, { key, now }) {
-      // A task may be told of twice.
+      // A task may report its end twice.
       if (state.life !== "live" || state.status !== "importing") return { state };
       const status = failure === null ? ("ready" as const) : ("failed" as const);
       const { progress: _, ...rest } = state;
@@ -358,7 +358,7 @@ export const repoActor = defineActor(repo, {
 });
 
 function entryOf(live: LiveRepo, id: string): RepoEntry {
-  // The contract's schema takes from it what is shown.
+  // The contract's schema drops the fields that callers must not see.
   return { ...live, protectedRefs: [...live.protectedRefs], id };
 }
 

@@ -14,7 +14,7 @@ describe("authenticate", () => {
   });
   afterEach(() => gateway.stop());
 
-  it("refuses every kind of wrong token alike, as RFC 6750 says", async () => {
+  it("refuses every kind of invalid token alike, as RFC 6750 requires", async () => {
     const { token } = gateway;
     const wrong = [
       "Bearer x",
@@ -38,7 +38,7 @@ describe("authenticate", () => {
     }
   });
 
-  it("says what is expected where the header has another form, and does not repeat it", async () => {
+  it("names the expected form of a malformed header, and does not repeat the header", async () => {
     const { token } = gateway;
     for (const Authorization of [token, "Bearer", `Basic ${token}`, `Bearer ${token} ${token}`]) {
       const { status, text, json, headers } = await gateway.ask("/v4/accounts", {
@@ -52,21 +52,21 @@ describe("authenticate", () => {
     }
   });
 
-  it("says what is expected when there is no token", async () => {
+  it("names the expected header when there is no token", async () => {
     const { status, headers, json } = await gateway.ask("/v4/accounts", { token: null });
     expect(status).to.equal(401);
     expect(headers.get("www-authenticate")).to.equal('Bearer realm="trunkline"');
     expect(json?.errors[0]?.message).to.contain("Authorization: Bearer");
   });
 
-  it("takes the scheme in any case, and leaves no challenge on what succeeds", async () => {
+  it("accepts the scheme in any case, and sends no challenge on success", async () => {
     const headers = { Authorization: `bearer  ${gateway.token}` };
     const answer = await gateway.ask("/v4/accounts", { token: null, headers });
     expect(answer.status).to.equal(200);
     expect(answer.headers.has("www-authenticate")).to.equal(false);
   });
 
-  it("answers 429 past the limit of unknown tokens, until the window ends, and still knows its clients", async () => {
+  it("answers 429 past the limit of unknown tokens until the window ends, and still admits known clients", async () => {
     const unknown = (token: string) => gateway.ask("/v4/accounts", { token });
     const invented = Array.from({ length: AUTHENTICATION_FAILURES_MAX + 1 }, () => newToken().text);
     expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
@@ -81,7 +81,7 @@ describe("authenticate", () => {
     expect((await unknown(last)).status).to.equal(401);
   });
 
-  it("refuses no good token of an address from which unknown ones come, also one that it has not seen", async () => {
+  it("admits valid tokens from an address that sends unknown ones, also a token not seen before", async () => {
     const text = await gateway.tokenWith("account.read");
     for (let i = 0; i <= AUTHENTICATION_FAILURES_MAX; i++) {
       await gateway.ask("/v4/accounts", { token: newToken().text });
@@ -90,7 +90,7 @@ describe("authenticate", () => {
     expect((await gateway.ask("/v4/accounts", { token: text })).status).to.equal(200);
   });
 
-  it("lets nobody guess at one token's secret past the limit, and knows that token if it was good before", async () => {
+  it("limits guesses at one token's secret, and still admits that token if it was valid before", async () => {
     const id = gateway.token.slice(3, 35);
     const guess = () => `tl_${id}_${newToken().text.slice(36)}`;
     expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
@@ -101,7 +101,7 @@ describe("authenticate", () => {
     expect((await gateway.ask("/v4/accounts")).status).to.equal(200);
   });
 
-  it("knows a revoked token no more, at once", async () => {
+  it("refuses a revoked token at once", async () => {
     await gateway.actors.call(apiToken, gateway.token.slice(3, 35), "revoke", {});
     expect((await gateway.ask("/v4/accounts")).status).to.equal(401);
   });

@@ -13,7 +13,7 @@ describe("limit requests", () => {
     await start(options);
   };
 
-  it("counts in RateLimit headers, refuses past the limit, and counts anew", async () => {
+  it("counts in RateLimit headers, refuses past the limit, and restarts with the next window", async () => {
     await restart({ config: { requestsPerWindow: 2 } });
     const first = await gateway.ask("/v4/accounts");
     expect(first.headers.get("ratelimit-policy")).to.equal('"default";q=2;w=300');

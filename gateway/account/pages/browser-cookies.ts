@@ -31,7 +31,7 @@ export function cookieNames(publicUrl: string): CookieNames {
   };
 }
 
-/** Names the browser of a request, by a cookie that is made where there is none. */
+/** Returns the id of the request's browser, from a cookie that it sets if there is none. */
 export function knowBrowser(request: Request, response: Response, names: CookieNames): string {
   const known = browsers.get(request) ?? readCookie(request, names.browser);
   if (known !== undefined && BROWSER.test(known)) {

@@ -39,7 +39,7 @@ describe("known browsers", () => {
     [cookie = ""] = lines[0]?.split(";") ?? [];
   }
 
-  it("find() is the same for a person each time, another for each browser, and nothing for others", async () => {
+  it("find() returns the same id for a person each time, another for each browser, and none for other people", async () => {
     expect(await find("one@example.com")).to.equal(undefined);
     await remember("one@example.com");
     const found = await find("one@example.com");
@@ -54,7 +54,7 @@ describe("known browsers", () => {
       .and.not.equal(found);
   });
 
-  it("find() takes nothing that was invented", async () => {
+  it("find() rejects forged values", async () => {
     await remember("one@example.com");
     const [name = "", value = ""] = cookie.split("=");
     const [browser = "", proof = ""] = value.split(".");
@@ -73,7 +73,7 @@ describe("known browsers", () => {
     }
   });
 
-  it("remember() keeps as many people as the limit says, those who signed in last, for KNOWN_BROWSER_MS", async () => {
+  it("remember() keeps the latest people to sign in, up to the limit, for KNOWN_BROWSER_MS", async () => {
     for (let i = 0; i < KNOWN_PEOPLE_PER_BROWSER_MAX; i++) await remember(`p${i}@example.com`);
     expect(await find("p0@example.com")).to.be.a("string");
     await remember("p0@example.com");

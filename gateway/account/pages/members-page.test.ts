@@ -55,7 +55,7 @@ describe("members page", function () {
     return person;
   }
 
-  it("an invitation is shown once, in an answer and in no address, and makes a member", async () => {
+  it("an invitation is shown once, in a response and not in a URL, and makes a member", async () => {
     const { status, url, text } = await invite("one@example.com", ["Member", "OAuth Client Write"]);
     const token = invitationOf(text);
     expect([status, url]).to.deep.equal([200, `${world.urls[0]}${MEMBERS}/invite`]);
@@ -79,7 +79,7 @@ describe("members page", function () {
     expect(again.text).to.contain("They are a member.");
   });
 
-  it("what is wrong with an invitation is said beside the form, which keeps what was typed", async () => {
+  it("an invalid invitation shows the error beside the form, which keeps the input", async () => {
     for (const [email, roles, said] of [
       ["nobody", ["Member"], "Enter an e-mail address."],
       ["", ["Member"], "Enter an e-mail address."],
@@ -94,7 +94,7 @@ describe("members page", function () {
     expect(script.text).to.not.contain("<script>");
   });
 
-  it("roles are given and members removed, which holds at once at every gateway", async () => {
+  it("changes of roles and removals of members apply at once at every gateway", async () => {
     const person = await joined("two@example.com", ["Administrator"]);
     const id = await idOf("two@example.com");
     person.through = world.urls[1];
@@ -147,7 +147,7 @@ describe("members page", function () {
     ]);
   });
 
-  it("is for administrators alone: others are told so, and nobody is named to them", async () => {
+  it("is for administrators only: other members see a refusal and no names", async () => {
     const guest = new Person(world.urls[0] ?? "");
     expect((await guest.open(MEMBERS)).url).to.contain("/login");
     const { person: stranger } = await newPerson(world);
@@ -173,7 +173,7 @@ describe("members page", function () {
     expect((await members()).some(({ email }) => email === "x@y.org")).to.equal(false);
   });
 
-  it("a form that is not ours changes nothing", async () => {
+  it("a forged form changes nothing", async () => {
     const id = await idOf("five@example.com");
     for (const mark of ["", "x"]) {
       await list();
@@ -193,7 +193,7 @@ describe("members page", function () {
     expect(await idOf("x@y.org")).to.equal("");
   });
 
-  it("somebody with two accounts goes from one to the other", async () => {
+  it("a person with two accounts can switch between them", async () => {
     const { person, email, password } = await newPerson(world);
     const { text } = await invite(email, ["Administrator"]);
     const elsewhere = new Person(world.urls[0] ?? "");
@@ -206,7 +206,7 @@ describe("members page", function () {
     expect(await list(person)).to.contain("Members of Main");
   });
 
-  it("the last of the limit is invited, and one more refused", async () => {
+  it("the last invitation of the limit is accepted, and one more refused", async () => {
     const by = { permissions: ALL_PERMISSIONS };
     const open = MEMBERS_PER_ACCOUNT_MAX - (await members()).length - 1;
     for (let number = 0; number < open; number++) {

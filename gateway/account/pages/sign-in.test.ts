@@ -27,7 +27,7 @@ describe("sign-in", function () {
   });
   after(() => world?.stop());
 
-  it("that was checked before the password changed does not survive the change", async () => {
+  it("fails if its password was checked before the password changed", async () => {
     const { actors } = world.bus;
     const { email, password } = await newPerson(world);
     const given = { email, password, address: "192.0.2.1" };
@@ -44,7 +44,7 @@ describe("sign-in", function () {
     expect(await isOpen(next)).to.equal(true);
   });
 
-  it("is known to the user once the browser is signed in", async () => {
+  it("makes the browser known to the user", async () => {
     const { actors } = world.bus;
     const { email, password } = await newPerson(world);
     const person = await signIn(actors, { email, password, address: "192.0.2.1" });
@@ -61,7 +61,7 @@ describe("sign-in", function () {
     }
   });
 
-  it("is open to the person while somebody elsewhere guesses their password", async () => {
+  it("works for the person while another address guesses their password", async () => {
     const { email, password } = await newPerson(world);
     const guesser = new Person(world.urls[0] ?? "");
     guesser.from = "198.51.100.7";
@@ -78,7 +78,7 @@ describe("sign-in", function () {
     expect((await stranger.signIn({ email, password })).url).to.contain("/console");
   });
 
-  it("is open to a browser where they signed in before while everybody guesses", async () => {
+  it("works in a known browser while many addresses guess", async () => {
     const { person, email, password } = await newPerson(world);
     person.from = "198.51.100.7";
     await person.open("/profile/clients");
@@ -107,7 +107,7 @@ describe("sign-in", function () {
     expect((await person.signIn({ email: other, password: "x" })).status).to.equal(429);
   });
 
-  it("is counted for a known browser too, and for who is signed in and gives the wrong password", async () => {
+  it("counts wrong passwords of known browsers and of signed-in people too", async () => {
     const { person, email, password } = await newPerson(world);
     const form = { action: "/profile/password" };
     await person.open("/profile/password");
@@ -124,7 +124,7 @@ describe("sign-in", function () {
     expect((await elsewhere.signIn({ email, password })).url).to.contain("/console");
   });
 
-  it("gives the browser another session when its person changes the password, and ends the one before", async () => {
+  it("replaces the browser's session when the person changes the password", async () => {
     const { person, password } = await newPerson(world);
     const stolen = person.cookies.get("tl_session;/");
     await person.open("/profile/password");
@@ -141,7 +141,7 @@ describe("sign-in", function () {
     expect((await thief.open("/profile/password")).url).to.contain("/login");
   });
 
-  it("sign-up answers a known address exactly as a new one, and changes nothing of its user", async () => {
+  it("sign-up answers a known address exactly as a new one, and does not change its user", async () => {
     const known = await newPerson(world);
     const signUpAs = async (email: string) => {
       const person = new Person(world.urls[0] ?? "");
@@ -162,7 +162,7 @@ describe("sign-in", function () {
     expect((await again.signIn(known)).url).to.contain("/console");
   });
 
-  it("that succeeds does not count for its network", async () => {
+  it("does not count for its network if it succeeds", async () => {
     const { email, password } = await newPerson(world);
     const network = { limit: LOGINS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
     const left = async () =>

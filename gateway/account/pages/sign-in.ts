@@ -58,7 +58,7 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   return person;
 }
 
-/** Undefined when there is none with this password. */
+/** Undefined if no user has this address and password. */
 async function userWith(
   actors: ActorClient,
   email: string,

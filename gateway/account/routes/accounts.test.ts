@@ -8,7 +8,7 @@ describe("routes of accounts", () => {
   });
   after(() => gateway.stop());
 
-  it("listAccounts() lists the token's own, whatever the token opens", async () => {
+  it("listAccounts() lists the token's own account, whatever its permissions", async () => {
     await openAccount(gateway.actors, "Two");
     const token = await gateway.tokenWith("apps.read");
     const { status, json } = await gateway.ask("/v4/accounts", { token });
@@ -31,7 +31,7 @@ describe("routes of accounts", () => {
     expect((await gateway.ask("/v4/accounts?name=Two")).json?.result).to.deep.equal([]);
   });
 
-  it("getAccount() knows nobody else's account, real or not", async () => {
+  it("getAccount() answers alike for another account and an unknown one", async () => {
     const other = await openAccount(gateway.actors, "Two");
     for (const id of [other, "f".repeat(32), "x", "%2e%2e"]) {
       const { status, json } = await gateway.ask(`/v4/accounts/${id}`);

@@ -55,7 +55,7 @@ describe("routes of members", () => {
 
   const role = (name: (typeof ALL_ROLES)[number]) => ({ id: name, name, ...ROLES[name] });
 
-  it("inviteMember() answers with an invitation that is shown once, and makes a member", async () => {
+  it("inviteMember() returns an invitation that is shown once and makes a member", async () => {
     const { status, json } = await invite({
       email: "Ada@Example.com",
       roles: [{ id: "Member", name: "Member" }],
@@ -124,7 +124,7 @@ describe("routes of members", () => {
     expect(await list()).to.have.length(1);
   });
 
-  it("updateMember() gives roles to members and to those who are invited", async () => {
+  it("updateMember() changes roles of members and of invitations", async () => {
     const { json } = await invite();
     const roles = ["OAuth Client Write", "Member"];
     const invited = await update(json?.result.id, { roles });
@@ -143,7 +143,7 @@ describe("routes of members", () => {
     expect((await update(USER, { roles: [] })).status).to.equal(400);
   });
 
-  it("removeMember() removes members and invitations, and each is unknown the second time", async () => {
+  it("removeMember() removes members and invitations, and answers unknown the second time", async () => {
     await joined(["Member"]);
     const { json } = await invite({ email: "eve@example.com", roles: ["Member"] });
     for (const id of [USER, json?.result.id]) {
@@ -167,7 +167,7 @@ describe("routes of members", () => {
     expect((await remove(USER)).status).to.equal(409);
   });
 
-  it("a token gives and takes no more than it permits", async () => {
+  it("a token can grant or remove only roles within its own permissions", async () => {
     const token = await gateway.tokenWith("account.write");
     const [{ id }] = await list();
     const asked: [string, string, unknown?][] = [
@@ -197,7 +197,7 @@ describe("routes of members", () => {
     }
   });
 
-  it("listRoles() says what each may do", async () => {
+  it("listRoles() lists the permissions of each role", async () => {
     const { json } = await gateway.ask(`/v4/accounts/${gateway.accountId}/roles`);
     expect(json?.result).to.deep.equal(ALL_ROLES.map(role));
     const [, , clients, member] = json?.result ?? [];
@@ -225,7 +225,7 @@ describe("routes of members", () => {
     }
   });
 
-  it("readInvitation() reads what was made, and nothing else", async () => {
+  it("readInvitation() reads a valid invitation and rejects other text", async () => {
     const { json } = await invite();
     const token: string = json?.result.invitation_token;
     expect(readInvitation(token)).to.include({ accountId: gateway.accountId, id: json?.result.id });

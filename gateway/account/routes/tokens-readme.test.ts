@@ -22,7 +22,7 @@ describe("tokens and usage", function () {
     if (folder) await rm(folder, { recursive: true, force: true });
   });
 
-  it("are shown by the guide, word for word", async () => {
+  it("are shown by the commands of the guide, word for word", async () => {
     const [helpers = "", lines = ""] = shellBlocksOf("docs/guides/tokens.md");
     await mkdir(join(folder, "data"));
     const credentials = {

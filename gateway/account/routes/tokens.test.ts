@@ -28,7 +28,7 @@ describe("routes of tokens", () => {
   const create = (json: unknown, token?: string) =>
     gateway.ask(tokens, { method: "POST", json, ...(token === undefined ? {} : { token }) });
 
-  it("createToken() makes a token that opens what it says, shown once", async () => {
+  it("createToken() makes a token with the given permissions, and shows it once", async () => {
     const { status, json } = await create(wanted);
     expect(status).to.equal(200);
     const { value, ...shown } = json?.result ?? {};
@@ -58,7 +58,7 @@ describe("routes of tokens", () => {
     expect((await gateway.ask(tokens, { token: value })).status).to.equal(403);
   });
 
-  it("createToken() takes groups as they are listed, times, and resources with a prefix", async () => {
+  it("createToken() accepts groups as listed, times, and resources with a prefix", async () => {
     const { json } = await create({
       name: "ci",
       not_before: "2026-11-20T13:00:00+01:00",
@@ -133,7 +133,7 @@ describe("routes of tokens", () => {
     expect(pointers).to.have.members(["/name", "/policies", "/extra", "/other"]);
   });
 
-  it("createToken() gives away nothing the caller does not hold", async () => {
+  it("createToken() grants no permission that the caller lacks", async () => {
     const token = await gateway.tokenWith("account.write", "browser-rendering.write");
     const refused = await create(wanted, token);
     expect(refused.status).to.equal(403);
@@ -188,7 +188,7 @@ describe("routes of tokens", () => {
     expect((await gateway.ask(`${tokens}?page=4&per_page=10`)).json?.result).to.deep.equal([]);
   });
 
-  it("listTokens() refuses what is no page", async () => {
+  it("listTokens() refuses an invalid page", async () => {
     for (const [query, pointer] of [
       ["page=0", "/query/page"],
       ["page=x", "/query/page"],
@@ -205,7 +205,7 @@ describe("routes of tokens", () => {
     expect((await gateway.ask(`${tokens}?per_page=100`)).status).to.equal(200);
   });
 
-  it("listTokens() says which number was sent instead", async () => {
+  it("listTokens() names the invalid number", async () => {
     for (const [query, message] of [
       ["page=abc", 'Expected a number, not "abc"'],
       ["per_page=1.5", 'Expected a whole number from 1 to 100, not "1.5"'],
@@ -216,7 +216,7 @@ describe("routes of tokens", () => {
     }
   });
 
-  it("listTokens() says what was sent up to the limit, and no more of it", async () => {
+  it("listTokens() repeats an invalid value up to the limit", async () => {
     const sentBack = async (chars: number) =>
       (await gateway.ask(`${tokens}?page=${"a".repeat(chars)}`)).json?.errors[0]?.message;
     // With its two quotes.
@@ -225,7 +225,7 @@ describe("routes of tokens", () => {
     expect(await sentBack(longest + 1)).to.match(/not "a{255}…$/);
   });
 
-  it("no token deletes, changes or rolls one that opens more than it does", async () => {
+  it("a token cannot delete, change or roll a token with more permissions", async () => {
     const writer = await gateway.tokenWith("account.write", "apps.read");
     const [stronger, weaker] = [
       await gateway.tokenWith("account.write", "apps.write"),
@@ -269,14 +269,14 @@ describe("routes of tokens", () => {
     expect(await names("scope=com.cloudflare.api.user")).to.deep.equal([]);
   });
 
-  it("listPermissionGroups() lists all there are", async () => {
+  it("listPermissionGroups() lists all groups", async () => {
     const { json } = await gateway.ask(`${tokens}/permission_groups`);
     expect(json?.result).to.deep.equal(
       ALL_PERMISSIONS.map((id) => ({ id, name: PERMISSIONS[id] })),
     );
   });
 
-  it("deleteToken() revokes at once, and is unknown the second time", async () => {
+  it("deleteToken() revokes at once, and answers unknown the second time", async () => {
     const { id, value } = (await create(wanted)).json?.result ?? {};
     const deleted = await gateway.ask(`${tokens}/${id}`, { method: "DELETE" });
     expect(deleted.json?.result).to.deep.equal({ id });
@@ -293,7 +293,7 @@ describe("routes of tokens", () => {
     expect((await gateway.ask("/v4/user/tokens/verify", { token })).status).to.equal(200);
   });
 
-  it("a token's id that is none is a 400", async () => {
+  it("answers 400 to an invalid token id", async () => {
     const { status, json } = await gateway.ask(`${tokens}/nothing`);
     expect(status).to.equal(400);
     expect(json?.errors[0]?.source?.pointer).to.equal("/path/token_id");

@@ -51,7 +51,7 @@ describe("endStalledBodies()", () => {
     await closed;
   });
 
-  it("ends no request whose bytes keep coming, however long it takes", async () => {
+  it("keeps a request whose bytes keep arriving, however long it takes", async () => {
     const started = performance.now();
     const length = 1_000_000;
     const socket = await send(length);

@@ -23,7 +23,7 @@ describe("read body", () => {
       headers: { "Content-Type": "application/json", ...headers },
     });
 
-  it("refuses what is not JSON by its type", async () => {
+  it("refuses content types other than JSON", async () => {
     for (const type of [
       "text/plain",
       "application/x-www-form-urlencoded",
@@ -37,7 +37,7 @@ describe("read body", () => {
     }
   });
 
-  it("reads JSON under its usual names", async () => {
+  it("reads JSON under its usual content types", async () => {
     for (const type of [
       "application/json",
       "Application/JSON; charset=UTF-8",
@@ -50,7 +50,7 @@ describe("read body", () => {
     }
   });
 
-  it("says where malformed JSON breaks off", async () => {
+  it("names the position where malformed JSON fails", async () => {
     const { status, json } = await post('{\n  "name": ,\n}');
     expect(status).to.equal(400);
     expect(json?.errors[0]?.message).to.equal(
@@ -80,7 +80,7 @@ describe("read body", () => {
     expect((await post("no gzip", gzip)).status).to.equal(400);
   });
 
-  it("reads a body that comes in chunks, and refuses one that grows past the limit", async () => {
+  it("reads a chunked body, and refuses one that grows past the limit", async () => {
     const headers = { "Content-Type": "application/json" };
     const ask = (count: number) =>
       gateway.ask(tokens(), { method: "POST", headers, body: spaces(count) });
@@ -88,7 +88,7 @@ describe("read body", () => {
     expect((await ask(100)).status).to.equal(413);
   });
 
-  it("takes no fault in a client that leaves while it sends", async () => {
+  it("reports no fault when a client disconnects while it sends", async () => {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.write(
       `POST ${tokens()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.token}\r\n` +
@@ -103,13 +103,13 @@ describe("read body", () => {
     expect(gateway.logs.at(-1)).to.include({ msg: "request", finished: false });
   });
 
-  it("refuses brotli that is none", async () => {
+  it("refuses invalid brotli", async () => {
     const refused = await post("no brotli", { "Content-Encoding": "br" });
     expect(refused.status).to.equal(400);
     expect(refused.json?.errors[0]?.message).to.contain("cannot be unpacked");
   });
 
-  it("reads no body before it knows who asks", async () => {
+  it("reads no body before authentication", async () => {
     const refused = await gateway.ask(tokens(), {
       method: "POST",
       token: null,
@@ -154,7 +154,7 @@ describe("readBody()", () => {
   const post = (body: ReadableStream | string, headers: Record<string, string> = CHUNKED) =>
     fetch(url, { method: "POST", headers, body, duplex: "half" });
 
-  it("counts of a body what was read of it, until its answer ends", async () => {
+  it("counts the bytes read of a body until its response ends", async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => post(spaces(1))));
     expect(answers.map(({ status }) => status)).to.deep.equal(new Array(8).fill(200));
     expect(budget.bytes).to.equal(8 * 1026);
@@ -164,7 +164,7 @@ describe("readBody()", () => {
     expect(budget.bytes).to.equal(0);
   });
 
-  it("counts nothing of what was promised and is not there", async () => {
+  it("does not count bytes that Content-Length announces and the client has not sent", async () => {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.write(
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
@@ -178,7 +178,7 @@ describe("readBody()", () => {
     while (budget.bytes > 0) await new Promise(setImmediate);
   });
 
-  it("fills the memory that is meant for bodies, and refuses one byte more", async () => {
+  it("accepts bodies up to the memory limit, and refuses one byte more", async () => {
     for (const body of ["{}", spaces(1)]) {
       const bytes = typeof body === "string" ? 2 : 1026;
       budget.bytes = BODIES_BYTES_MAX - bytes;

@@ -49,7 +49,7 @@ describe("refuseWhenFull()", () => {
     ["POST", "/oauth2/token"],
   ] as const;
 
-  it("refuses what stores more while the disk is full, and nothing while it has room", async () => {
+  it("refuses requests that store data while the disk is full, and none otherwise", async () => {
     for (isFull of [false, true]) {
       for (const [method, path] of writes) {
         const { status } = await fetch(url + path, { method });
@@ -58,7 +58,7 @@ describe("refuseWhenFull()", () => {
     }
   });
 
-  it("lets through reads, deletes, rendering and signing in", async () => {
+  it("admits reads, deletes, rendering and sign-in", async () => {
     isFull = true;
     for (const [method, path] of others) {
       const { status } = await fetch(url + path, { method });
@@ -66,7 +66,7 @@ describe("refuseWhenFull()", () => {
     }
   });
 
-  it("a write that meets the full disk first is refused alike, not answered as a fault", async () => {
+  it("refuses alike the write that first finds the disk full, instead of reporting a fault", async () => {
     isFull = false;
     const response = await fetch(`${url}/v4/broken`);
     expect(response.status).to.equal(507);

@@ -24,7 +24,7 @@ describe("request log", () => {
       headers: { "Content-Type": "application/json", ...headers },
     });
 
-  it("has one line a request, in a closed list of fields, and no secret", async () => {
+  it("has one line per request, with a fixed list of fields and no secrets", async () => {
     await gateway.ask(`${tokens()}?secret=query-secret`, {
       headers: { "X-Request-Id": "id-1", Cookie: "session=cookie-secret" },
     });
@@ -62,7 +62,7 @@ describe("request log", () => {
     ]);
   });
 
-  it("has the path of what leads nowhere, without its query and up to the limit", async () => {
+  it("has the path of an unknown route, without its query and up to the limit", async () => {
     await gateway.ask("/v4/nothing?key=secret");
     await gateway.ask("/v4/accounts?key=secret", { method: "PUT" });
     await gateway.ask(`/${"a".repeat(LOGGED_PATH_CHARS_MAX - 1)}`);
@@ -78,7 +78,7 @@ describe("request log", () => {
     ]);
   });
 
-  it("has a client that left before the answer as 499, as metrics have it", async () => {
+  it("records a client that disconnected before the response as 499, as metrics do", async () => {
     const leaving = new AbortController();
     const asked = gateway.ask(`/v4/accounts/${gateway.accountId}/browser-rendering/pdf`, {
       method: "POST",
@@ -95,7 +95,7 @@ describe("request log", () => {
     expect(text).to.match(/browser-rendering\/pdf",status="499"\} 1/);
   });
 
-  it("believes X-Forwarded-For only where it was told to", async () => {
+  it("trusts X-Forwarded-For only if configured", async () => {
     const headers = { "X-Forwarded-For": "203.0.113.9" };
     await gateway.ask("/v4/accounts", { headers });
     expect(gateway.logs.at(-1)).to.include({ client: "127.0.0.1" });
@@ -104,7 +104,7 @@ describe("request log", () => {
     expect(gateway.logs.at(-1)).to.include({ client: "203.0.113.9" });
   });
 
-  it("has an unexpected fault once, with its cause; the client hears nothing of it", async () => {
+  it("has an unexpected fault once with its cause, which the client does not see", async () => {
     await restart({ through: (actors) => failing(actors, new Error("disk on fire")) });
     const { status, json, headers } = await gateway.ask("/v4/accounts");
     expect(status).to.equal(500);
@@ -117,7 +117,7 @@ describe("request log", () => {
     expect(JSON.stringify(faults[0])).to.contain("disk on fire");
   });
 
-  it("has no refusal as a fault, and refusals of the bus keep their status", async () => {
+  it("records no refusal as a fault, and refusals of the bus keep their status", async () => {
     const refused = new ActorError("unavailable", "Cannot reach account", { retryAfterS: 7 });
     await restart({ through: (actors) => failing(actors, refused) });
     const { status, headers } = await gateway.ask("/v4/accounts");

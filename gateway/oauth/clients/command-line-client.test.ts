@@ -15,7 +15,7 @@ describe("command line as an OAuth client", function () {
   });
   after(() => world?.stop());
 
-  it("lets who signed up do all that their role allows, as far as they like", async () => {
+  it("gives the command line any part of the permissions of a new user's role", async () => {
     const { person } = await newPerson(world);
     const verifier = randomBytes(32).toString("base64url");
     const fields = {

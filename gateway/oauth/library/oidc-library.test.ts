@@ -6,7 +6,7 @@ import { expect } from "chai";
 const run = promisify(execFile);
 
 describe("oidc-library", () => {
-  it("prints nothing of its own when it is loaded", async () => {
+  it("prints nothing when it is loaded", async () => {
     const file = join(import.meta.dirname, "oidc-library.ts");
     const { stdout, stderr } = await run(process.execPath, ["--import", file, "--eval", ""]);
     expect([stdout, stderr]).to.deep.equal(["", ""]);

@@ -4,7 +4,7 @@ import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { AUTHENTICATION_FAILURES_MAX } from "../../account/failed-authentications.ts";
 import { type OAuthWorld, oauthWorld } from "../testing/oauth-world.ts";
 
-describe("programs that try one thing after another", function () {
+describe("throttling of programs that guess", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let basic: string;
@@ -40,7 +40,7 @@ describe("programs that try one thing after another", function () {
   const basicOf = (id: string, secret: string) =>
     `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
 
-  it("hold back one client past AUTHENTICATION_FAILURES_MAX wrong secrets, and no other client of their address", async () => {
+  it("delays one client after AUTHENTICATION_FAILURES_MAX wrong secrets, and no other client of its address", async () => {
     const [attacked, neighbour] = [await world.makeClient(), await world.makeClient()];
     const guess = () =>
       send("introspect", { token: text("at") }, basicOf(attacked.client_id, hex()));
@@ -62,7 +62,7 @@ describe("programs that try one thing after another", function () {
   });
 
   for (const [name, once] of Object.entries(ask)) {
-    it(`are held back past AUTHENTICATION_FAILURES_MAX (${name}), and a client that was good is not`, async () => {
+    it(`delays an address after AUTHENTICATION_FAILURES_MAX failures (${name}), but not a client that authenticated before`, async () => {
       expect((await introspect()).status).to.equal(200);
       const statuses = new Set<number>();
       for (let tries = 0; tries < AUTHENTICATION_FAILURES_MAX; tries++) {

@@ -10,7 +10,7 @@ const verification = {
 };
 
 describe("client heading", () => {
-  it("vouches for a host as long as its record is there", () => {
+  it("shows a host as verified as long as its DNS record exists", () => {
     expect(said({ verification } as Partial<LiveClient>)).to.contain("which has confirmed it");
     const missing = { ...verification, missingSince: Date.UTC(2026, 10, 2) };
     expect(said({ verification: missing } as Partial<LiveClient>))

@@ -37,7 +37,7 @@ describe("logo of a client", function () {
     });
   }
 
-  it("is our copy, from our own origin; until there is one, no image", async () => {
+  it("is our copy from our own origin, and no image until the copy exists", async () => {
     const client = await world.makeClient({ logo_uri: LOGO });
     const before = await consent(client);
     expect(before.text).to.contain(`<span class="letter"`).and.not.to.contain("<img");
@@ -59,7 +59,7 @@ describe("logo of a client", function () {
     expect(said("set-cookie")).to.equal(null);
   });
 
-  it("has no other address, and ends with its client and with another logo", async () => {
+  it("is served at one address, until its client is deleted or gets another logo", async () => {
     const client = await world.makeClient({ logo_uri: LOGO });
     await report(client);
     const status = async (path: string) => (await fetch(`${base}/oauth2/logos/${path}`)).status;

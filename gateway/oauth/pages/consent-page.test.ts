@@ -30,7 +30,7 @@ describe("consent page", function () {
   };
   const ticked = () => ["artifacts.write", "apps.read", world.accountId].map(isTicked);
 
-  it("ticks all at first, and next time what was allowed", async () => {
+  it("checks all scopes at first, and next time those that the person allowed", async () => {
     expect(ticked()).to.deep.equal([true, true, true]);
     await person.submit({ decision: "allow", scope: ["apps.read"] });
     expect(person.seen.url).to.contain("code=");
@@ -38,7 +38,7 @@ describe("consent page", function () {
     expect(ticked()).to.deep.equal([false, true, true]);
   });
 
-  it("keeps what was chosen where something of it cannot be", async () => {
+  it("keeps the person's choice when a part of it is refused", async () => {
     const choice = { decision: "allow", scope: ["apps.read"] };
     const none = await person.submit({ ...choice, account: [] });
     expect([none.status, none.text.includes("Choose at least one account.")]).to.deep.equal([

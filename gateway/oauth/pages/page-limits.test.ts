@@ -66,7 +66,7 @@ describe("limits of pages", function () {
 
   const passwordOf = (length: number) => "horse correct battery ".repeat(20).slice(0, length);
 
-  it("a new password is none that is guessed first", async () => {
+  it("refuses common passwords", async () => {
     const person = stranger();
     await person.open("/signup");
     const email = "guessable@example.com";
@@ -77,7 +77,7 @@ describe("limits of pages", function () {
     expect((await person.submit({ email, password: passwordOf(12) })).status).to.equal(200);
   });
 
-  it("a password has as many characters as it must, and may have", async () => {
+  it("accepts passwords within the bounds of their length only", async () => {
     const signup = async (email: string, length: number) => {
       const person = stranger();
       await person.open("/signup");
@@ -97,7 +97,7 @@ describe("limits of pages", function () {
     expect(person.seen.url).to.contain("/console");
   });
 
-  it("a form is taken up to its bound", async () => {
+  it("accepts a form up to its size limit", async () => {
     const send = async (bytes: number) => {
       const body = "email=a%40example.com&password=".padEnd(bytes, "p");
       const headers = { "Content-Type": "application/x-www-form-urlencoded" };
@@ -116,7 +116,7 @@ describe("limits of pages", function () {
     expect(await withFields(FORM_FIELDS_MAX + 1)).to.equal(413);
   });
 
-  it("an authorization request waits for INTERACTION_MS", async () => {
+  it("an authorization request expires after INTERACTION_MS", async () => {
     const person = stranger();
     const before = Date.now();
     const { url } = await person.open(query());
@@ -131,7 +131,7 @@ describe("limits of pages", function () {
     expect(stored.state.expiresAt - INTERACTION_MS).to.be.within(before - 1_000, after + 1_000);
   });
 
-  it("an ID token is good for ID_TOKEN_MS", async () => {
+  it("an ID token is valid for ID_TOKEN_MS", async () => {
     const { person } = await newPerson(world);
     const open = await world.makeClient({ scopes: ["openid"], optional_scopes: [] });
     await invited(person);
@@ -151,7 +151,7 @@ describe("limits of pages", function () {
     expect((exp - iat) * 1_000).to.equal(ID_TOKEN_MS);
   });
 
-  it("a person chooses as many accounts as a grant may open, and not one more", async () => {
+  it("a person may choose as many accounts as a grant allows, and not one more", async () => {
     const { person, email } = await newPerson(world);
     await invited(person);
     const { actors } = world.bus;
@@ -176,7 +176,7 @@ describe("limits of pages", function () {
     expect(person.seen.url).to.contain("code=");
   });
 
-  it("a person belongs to ACCOUNTS_PER_USER_MAX accounts, and is invited to no more", async () => {
+  it("a person may belong to ACCOUNTS_PER_USER_MAX accounts, and cannot be invited to one more", async () => {
     const { person, email } = await newPerson(world);
     const { actors } = world.bus;
     const { id: userId } = await actors.call(user, email, "get", {});
@@ -197,7 +197,7 @@ describe("limits of pages", function () {
     await until("they belong to one more", async () => (await count()) === ACCOUNTS_PER_USER_MAX);
   });
 
-  it("a person allows as many clients as there may be; for one more they revoke one", async () => {
+  it("a person may allow clients up to the limit, and must revoke one to allow one more", async () => {
     const { person, email } = await newPerson(world);
     await invited(person);
     const { id: userId } = await world.bus.actors.call(user, email, "get", {});
@@ -220,7 +220,7 @@ describe("limits of pages", function () {
     expect(person.seen.url).to.contain("code=");
   });
 
-  it("one address signs in, signs up and authorizes as often as it may", async () => {
+  it("limits sign-ins, sign-ups and authorizations of one address", async () => {
     const person = stranger();
     await person.open("/signup");
     await takeAllBut(1, `signup-from ${ADDRESS}`, SIGNUPS_PER_ADDRESS_MAX);

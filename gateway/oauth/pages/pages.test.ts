@@ -64,7 +64,7 @@ describe("pages in Chromium", function () {
     await world?.stop();
   });
 
-  it("a person signs up, is asked, allows, and takes it back: every page passes the audit", async () => {
+  it("a person signs up, consents and revokes: every page passes the accessibility audit", async () => {
     const client = await world.makeClient({
       client_name: "Build Bot",
       client_uri: "https://bot.example.com",
@@ -127,7 +127,7 @@ describe("pages in Chromium", function () {
     expect(page.url()).to.contain("/login");
   });
 
-  it("who is no member of a private client's account is told, and goes back with access_denied", async () => {
+  it("a person who is no member of a private client's account learns why, and returns with access_denied", async () => {
     const client = await world.makeClient({ client_name: "Inside <b>Bot</b>" });
     const [url = ""] = world.urls;
     await page.goto(`${url}/signup`);
@@ -150,7 +150,7 @@ describe("pages in Chromium", function () {
     expect((await back).url()).to.contain("error=access_denied");
   });
 
-  it("a logo without a copy, or with a broken one, looks as if there were none: the client's letter", async () => {
+  it("a logo with a missing or broken copy is replaced by the client's initial", async () => {
     const [url = ""] = world.urls;
     const tiles: string[] = [];
     const elsewhere: string[] = [];
@@ -195,7 +195,7 @@ describe("pages in Chromium", function () {
     });
   }
 
-  it("an administrator invites somebody, gives them roles and removes them: every page passes the audit", async () => {
+  it("an administrator invites a person, gives them roles and removes them: every page passes the accessibility audit", async () => {
     const [url = ""] = world.urls;
     await browser.deleteCookie(...(await browser.cookies()));
     await page.goto(`${url}/profile/members`);
@@ -258,7 +258,7 @@ describe("pages in Chromium", function () {
     await look("member-last");
   });
 
-  it("who allowed many clients goes from page to page, and who tried too often is told: both pass the audit", async () => {
+  it("the pages of a long client list and of too many attempts pass the accessibility audit", async () => {
     const [url = ""] = world.urls;
     const { id: userId } = await world.bus.actors.call(user, world.owner.email, "get", {});
     const consent = { scopes: ["apps.read" as const], rejectedScopes: [], accountIds: [] };
@@ -285,7 +285,7 @@ describe("pages in Chromium", function () {
     await look("login-too-often");
   });
 
-  it("what people meet more rarely passes the audit too", async () => {
+  it("rarely shown pages pass the accessibility audit", async () => {
     const [url = ""] = world.urls;
     await browser.deleteCookie(...(await browser.cookies()));
     const client = await makePublic(world, { post_logout_redirect_uris: [REDIRECT_URI] });

@@ -7,7 +7,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { findChromium } from "../../../scripts/tools.ts";
 import { type OAuthWorld, oauthWorld, type TestClient } from "../testing/oauth-world.ts";
 
-describe("ways out of our pages in Chromium", function () {
+describe("redirects from our pages in Chromium", function () {
   this.timeout(120_000);
   let world: OAuthWorld;
   let base: string;
@@ -48,7 +48,7 @@ describe("ways out of our pages in Chromium", function () {
   });
   afterEach(() => context.close());
 
-  it("a callback that leads on to another origin is followed, after consent, sign-in and sign-out", async () => {
+  it("follows a callback that redirects to another origin, after consent, sign-in and sign-out", async () => {
     await page.goto(asked("/onward"));
     await signIn(page);
     await until("they are asked", () => page.url().includes("/oauth2/consent"));
@@ -66,7 +66,7 @@ describe("ways out of our pages in Chromium", function () {
     await isAt(page, `${urlOf(elsewhere)}/welcome`);
   });
 
-  it("forms of all other pages are for ourselves alone", async () => {
+  it("forms of all other pages may be sent to our own origin only", async () => {
     for (const path of ["/login", "/signup"]) {
       const answer = await page.goto(base + path);
       const policy = answer?.headers()["content-security-policy"];
@@ -74,7 +74,7 @@ describe("ways out of our pages in Chromium", function () {
     }
   });
 
-  it("a sign-in in a window of the client's own page ends where that page hears of it", async () => {
+  it("a sign-in in a pop-up of the client's page ends at its callback, which can notify that page", async () => {
     await page.goto(onApp("/"));
     await page.evaluate("messages = []; addEventListener('message', (e) => messages.push(e.data))");
     const url = asked("/callback", { prompt: "consent" });
@@ -95,7 +95,7 @@ describe("ways out of our pages in Chromium", function () {
     expect(await page.evaluate("messages[0]")).to.contain("code=");
   });
 
-  it("pages of who is signed in share no window with others", async () => {
+  it("pages of a signed-in person share no browsing context with other origins", async () => {
     await page.goto(`${base}/login`);
     await signIn(page);
     for (const path of ["/profile/clients", "/profile/password", "/profile/members"]) {

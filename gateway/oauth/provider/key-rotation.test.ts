@@ -24,7 +24,7 @@ const PERSON = { email: "one@example.com", password: "correct horse" };
 const BEFORE_MS = 60_000;
 const silent = pino({ level: "silent" });
 
-describe("signing keys that are rotated", function () {
+describe("rotation of signing keys", function () {
   this.timeout(120_000);
   let now: number;
   let actors: MemoryActors;
@@ -58,7 +58,7 @@ describe("signing keys that are rotated", function () {
     server.close();
   });
 
-  it("leave all that was given and begun before as good as it was", async () => {
+  it("keeps earlier tokens, codes and started requests valid", async () => {
     const [old = ""] = await kids();
     now += KEY_SIGNS_MS;
     await until("the next key is shown", async () => (await kids()).length === 2);

@@ -47,7 +47,7 @@ describe("live-provider", () => {
   });
   afterEach(() => stopping.abort());
 
-  it("provider() looks for keys every KEYS_CHECK_MS, and is the same while they are", async () => {
+  it("provider() checks the keys every KEYS_CHECK_MS, and returns the same provider while they are unchanged", async () => {
     const first = await holder.provider();
     now += KEYS_CHECK_MS - 1;
     expect(await holder.provider()).to.equal(first);
@@ -58,7 +58,7 @@ describe("live-provider", () => {
     expect(await holder.provider()).to.equal(first);
   });
 
-  it("provider() looks for keys at once when they change", async () => {
+  it("provider() loads keys at once when they change", async () => {
     const secret = await holder.secret();
     live.show(oauthKeys.kind, OAUTH_KEYS_KEY, { change: "keys" });
     await until("they were looked for", async () => {
@@ -68,7 +68,7 @@ describe("live-provider", () => {
     expect(await holder.secret()).to.equal(secret);
   });
 
-  it("provider() goes on with the keys it has while nobody can say, and fails where it has none", async () => {
+  it("provider() continues with its keys while the actor is unreachable, and fails if it has none", async () => {
     isAway = true;
     const failed = await holder.provider().catch((error: unknown) => error);
     expect(String(failed)).to.contain("away");

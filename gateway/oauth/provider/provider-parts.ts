@@ -15,7 +15,7 @@ export interface ProviderParts {
   failed: FailedAuthentications;
   /** Pages for a person; each sets the answer's body. */
   pages: {
-    /** `target`: where a person may choose to go on. */
+    /** `target` is the address of the page's continue link. */
     error(context: KoaContextWithOIDC, error: ErrorOut, target?: URL): void;
     confirmLogout(context: KoaContextWithOIDC, secret: string): void;
     loggedOut(context: KoaContextWithOIDC, target?: URL): void;

@@ -31,7 +31,7 @@ describe("size of requests to the authorization server", function () {
     expect(world.logs.filter((line) => line.includes("server failed"))).to.deep.equal([]);
   });
 
-  it("an authorization request may come as a form, up to its bound", async () => {
+  it("an authorization request may be a form, up to the size limit", async () => {
     const { client_id } = client;
     const fields = {
       client_id,
@@ -55,7 +55,7 @@ describe("size of requests to the authorization server", function () {
   const kept = { scope: "openid account.read", redirect_uri: REDIRECT_URI };
   const error = () => /<strong>([a-z_]+)<\/strong>/.exec(person.seen.text)?.[1];
 
-  it("what its tokens keep is kept up to its bound, and refused past it before anybody is asked", async () => {
+  it("stored parameters are accepted up to their limit, and refused past it before consent", async () => {
     const rest = JSON.stringify({ nonce: "", ...kept }).length;
     const nonce = "n".repeat(TOKEN_REQUEST_BYTES_MAX - rest);
     await ask({ nonce: `${nonce}n` });
@@ -80,7 +80,7 @@ describe("size of requests to the authorization server", function () {
     expect(JSON.parse(claims).nonce).to.equal(nonce);
   });
 
-  it("a sign-out may be asked for by a form too, and leads to where it is registered for", async () => {
+  it("a sign-out may be requested by a form, and redirects to a registered address", async () => {
     const fields = { client_id: client.client_id, post_logout_redirect_uri: BYE, state: "s" };
     expect((await person.post("/oauth2/logout", fields)).text).to.contain("Sign out?");
     await person.submit({ logout: "yes" });
@@ -99,7 +99,7 @@ describe("size of requests to the authorization server", function () {
     expect((await person.post("/oauth2/logout", long)).status).to.equal(400);
   });
 
-  it("a sign-out's state is kept up to its bound, and refused past it", async () => {
+  it("the state of a sign-out is accepted up to its limit and refused past it", async () => {
     const state = "s".repeat(LOGOUT_TEXT_CHARS_MAX);
     const leave = (given: string) => {
       const fields = { client_id: client.client_id, post_logout_redirect_uri: BYE, state: given };

@@ -16,7 +16,7 @@ describe("signing-keys", () => {
 
   const kids = ({ jwks }: ServerKeys) => jwks.keys.map(({ kid }) => kid);
 
-  it("loadKeys() makes a key where there is none, and a next one after KEY_SIGNS_MS", async () => {
+  it("loadKeys() makes the first key, and the next one after KEY_SIGNS_MS", async () => {
     const first = await load();
     expect(kids(first)).to.have.length(1);
     now += KEY_SIGNS_MS - 1;
@@ -28,7 +28,7 @@ describe("signing-keys", () => {
     expect(await load()).to.deep.equal(second);
   });
 
-  it("loadKeys() has a key sign that was shown for KEY_LEAD_MS; what the one before has signed verifies", async () => {
+  it("loadKeys() signs with a key published for KEY_LEAD_MS; signatures of the key before still verify", async () => {
     const first = await load();
     const old = signed(first);
     now += KEY_SIGNS_MS;

@@ -62,7 +62,7 @@ describe("routes of OAuth clients", () => {
     return client.client_id;
   }
 
-  it("createOAuthClient() shows the secret once, and keeps its hash alone", async () => {
+  it("createOAuthClient() shows the secret once, and stores only its hash", async () => {
     const { status, json } = await create();
     expect(status).to.equal(200);
     const { client_id: id, client_secret: secret, ...shown } = json?.result ?? {};
@@ -93,7 +93,7 @@ describe("routes of OAuth clients", () => {
     expect(JSON.stringify(gateway.logs)).not.to.contain(secret);
   });
 
-  it("createOAuthClient() makes no secret for a client that authenticates with none", async () => {
+  it("createOAuthClient() makes no secret for a client with authentication method none", async () => {
     const client = await made({
       ...wanted,
       redirect_uris: ["com.example.app:/callback", "http://127.0.0.1/callback"],
@@ -196,7 +196,7 @@ describe("routes of OAuth clients", () => {
     expect(all.json?.result_info).to.deep.equal({ count: OAUTH_CLIENTS_PER_ACCOUNT_MAX });
   });
 
-  it("listOAuthClients() answers the newest first, from a cursor on, and without those deleted", async () => {
+  it("listOAuthClients() lists the newest first, from a cursor, without deleted clients", async () => {
     const ids: string[] = [];
     for (let number = 0; number < 5; number++) ids.unshift((await made()).client_id);
     const first = await gateway.ask(`${clients}?limit=2`);
@@ -218,7 +218,7 @@ describe("routes of OAuth clients", () => {
     }
   });
 
-  it("updateOAuthClient() changes what is sent, and null takes away", async () => {
+  it("updateOAuthClient() changes the sent fields, and null removes one", async () => {
     const {
       client_id: id,
       client_secret: _,
@@ -250,7 +250,7 @@ describe("routes of OAuth clients", () => {
     expect((await patch(id, {})).json?.result).to.deep.equal(json?.result);
   });
 
-  it("a client is verified by its DNS, public with all its parts, and never private again", async () => {
+  it("a client is verified by its DNS, can be made public with all its parts, and never private again", async () => {
     const bare = await made();
     const missing = await patch(bare.client_id, { visibility: "public" });
     expect(missing.status).to.equal(409);
@@ -295,7 +295,7 @@ describe("routes of OAuth clients", () => {
     expect(path.json?.result).to.include({ visibility: "public" });
   });
 
-  it("its domain is asked no further apart, and no longer, than the settings say", async () => {
+  it("its domain is looked up at the interval and for the time in the settings", async () => {
     await gateway.stop();
     gateway = await testGateway({
       config: { dnsPollSeconds: 25, dnsWindowSeconds: 300 },
@@ -318,7 +318,7 @@ describe("routes of OAuth clients", () => {
     expect(server.asked).to.have.length(pauses.length);
   });
 
-  it("rotateOAuthClientSecret() makes a second, refuses a third, and the old one goes", async () => {
+  it("rotateOAuthClientSecret() makes a second secret, refuses a third, and the old one can be deleted", async () => {
     const { client_id: id, client_secret: first } = await made();
     const { json } = await rotate(id, "POST");
     const { client_secret: second, ...others } = json?.result ?? {};
@@ -341,7 +341,7 @@ describe("routes of OAuth clients", () => {
     expect((await rotate(id, "DELETE")).status).to.equal(404);
   });
 
-  it("deleteOAuthClient() is at once, and its log stays", async () => {
+  it("deleteOAuthClient() applies at once, and the log remains", async () => {
     const { client_id: id } = await made();
     const deleted = await gateway.ask(`${clients}/${id}`, { method: "DELETE" });
     expect(deleted.json?.result).to.deep.equal({ id });
@@ -359,7 +359,7 @@ describe("routes of OAuth clients", () => {
     expect(actions).to.deep.equal(["deleted", "created"]);
   });
 
-  it("listOAuthClientChanges() says who and when, newest first, from a cursor on", async () => {
+  it("listOAuthClientChanges() names person and time, newest first, from a cursor", async () => {
     const { client_id: id, client_secret: secret } = await made();
     await patch(id, { client_name: "Other" });
     const { json, text } = await gateway.ask(`${clients}/${id}/audit_log?limit=1`);
@@ -433,7 +433,7 @@ describe("routes of OAuth clients", () => {
     }
   });
 
-  it("listOAuthScopes() lists all there are, to any token", async () => {
+  it("listOAuthScopes() lists all scopes to any token", async () => {
     const token = await gateway.tokenWith("apps.read");
     const { json } = await gateway.ask("/v4/oauth/scopes", { token });
     expect(json?.result.map(({ id }: { id: string }) => id)).to.deep.equal(ALL_SCOPES);

@@ -152,7 +152,7 @@ export class AccessTokens {
   }
 }
 
-/** Limits permissions to those of the person. A write scope counts as its read scope where they may only read. */
+/** Limits permissions to those of the person. A write scope counts as its read scope if the person may only read. */
 function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Permission[] {
   const bounds = [permissionsOf(roles), ...granted.map(permissionsAmong)];
   return ALL_PERMISSIONS.filter((id) => bounds.every((held) => permits(held, id)));

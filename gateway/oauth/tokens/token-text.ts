@@ -25,7 +25,7 @@ export function newTokenText(kind: TokenKind, grantId: string): string {
   return `${PREFIXES[kind]}${grantId}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 }
 
-/** Undefined when the text is none of ours. */
+/** Undefined if the text is not a token of this platform. */
 export function readTokenText(text: string): TokenAddress | undefined {
   const [, prefix = "", grantId] = TOKEN.exec(text) ?? [];
   const kind = KINDS.get(prefix);

@@ -9,7 +9,7 @@ import { ACCOUNT, GitWorld } from "../testing/git-world.ts";
 import { AnswerCache, type AnswerLimits, GIT_ANSWER_MEMORY_BYTES } from "./answer-cache.ts";
 import { CacheFiles } from "./cache-files.ts";
 
-describe("answers that are kept", () => {
+describe("cached fetch responses", () => {
   let folder: string;
   let files: CacheFiles;
   beforeEach(async () => {
@@ -41,7 +41,7 @@ describe("answers that are kept", () => {
     return own === undefined ? [] : await readdir(join(files.answers, own));
   }
 
-  it("gives back what was kept, small or large, for the same question alone", async () => {
+  it("returns a small or large stored response to the same request only", async () => {
     const answers = new AnswerCache(files);
     for (const content of [Buffer.alloc(0), small, large]) {
       const which = key(`of ${content.length}`);
@@ -55,7 +55,7 @@ describe("answers that are kept", () => {
     expect(await kept()).to.have.length(1);
   });
 
-  it("knows nothing of another version, and drops what was kept of those before", async () => {
+  it("returns nothing for another version of the repository, and drops responses of earlier versions", async () => {
     const answers = new AnswerCache(files);
     await keep(answers, key("q", 1), large);
     await keep(answers, key("q", 1, "other"), large);
@@ -66,7 +66,7 @@ describe("answers that are kept", () => {
     expect(await kept()).to.have.length(1);
   });
 
-  it("keeps no half of an answer, and one recording of it at a time", async () => {
+  it("stores no partial response, and records one response at a time per request", async () => {
     const answers = new AnswerCache(files);
     const first = answers.record(key("q"));
     expect(answers.record(key("q"))).to.equal(undefined);
@@ -84,7 +84,7 @@ describe("answers that are kept", () => {
     });
   });
 
-  it("stays below its bounds of disk, memory and one answer: the one used longest ago goes", async () => {
+  it("stays within its limits for disk, memory and one response by evicting the least recently used", async () => {
     const limits: AnswerLimits = {
       bytes: 2 * large.length,
       memoryBytes: 2 * small.length + 1_000,
@@ -107,7 +107,7 @@ describe("answers that are kept", () => {
     expect(await find(answers, key("too large"))).to.equal(undefined);
   });
 
-  it("whose file is gone or cut off is none, and is kept anew", async () => {
+  it("treats a response as missing if its file is deleted or truncated, and stores it again", async () => {
     const answers = new AnswerCache(files);
     await keep(answers, key("q"), large);
     await rm(files.answers, { recursive: true });
@@ -124,7 +124,7 @@ describe("answers that are kept", () => {
     expect(await readdir(files.answers)).to.deep.equal([]);
   });
 
-  it("serve clones of a repository as it is, and only those whom it is open to", async function () {
+  it("serves clones of the current repository, and only to clients with access", async function () {
     this.timeout(120_000);
     await using world = await GitWorld.start();
     const gateway = await world.gateway();

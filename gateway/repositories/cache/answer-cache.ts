@@ -18,7 +18,7 @@ const GIT_ANSWERS_MEMORY_BYTES_MAX = 16 * 1024 * 1024;
 /** Bytes of a passing answer that may wait for the disk. If the disk is slower, the answer is not kept. */
 const GIT_ANSWER_AHEAD_BYTES = 8 * 1024 * 1024;
 
-/** A question to a repository as it is: whatever changes of it makes another version. */
+/** A fetch request to one version of a repository. Any change of the repository makes a new version. */
 export interface AnswerKey {
   id: string;
   version: number;
@@ -174,7 +174,7 @@ interface Recorded {
   file?: string;
 }
 
-/** Takes an answer down as it goes by, and holds nobody up: where the disk is too slow for that, there is none. */
+/** Records a response while it is sent, without delaying it. If the disk is too slow, the recording is discarded. */
 export class Recording {
   readonly #path: string;
   readonly #bytesMax: number;
@@ -250,7 +250,7 @@ function nameOf({ id, version, question }: AnswerKey): string {
   return hash.digest("hex");
 }
 
-/** Undefined where it is gone, or is not what it was. */
+/** Undefined if the file is missing or its size differs. */
 async function openWhole(path: string, bytes: number) {
   try {
     const file = await open(path);

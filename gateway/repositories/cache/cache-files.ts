@@ -91,7 +91,7 @@ export class CacheFiles {
   }
 }
 
-/** Git does not mind what a pack is called, as long as it ends like one. */
+/** Git accepts any pack name with the right suffix. */
 export const linkedPack = (objects: string, sha256: string): PackFiles =>
   filesOf(join(objects, "pack", `pack-${sha256}`));
 

@@ -1,6 +1,6 @@
 /**
- * Keeps the cache of a gateway below its bound: repositories go by when they were last used, and then packs that no
- * other needs.
+ * Keeps a gateway's cache below its limit: evicts the least recently used repositories, and then packs that no other
+ * repository needs.
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";

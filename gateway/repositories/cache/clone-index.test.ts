@@ -16,7 +16,7 @@ import { GIT_BITMAPS_GROWTH } from "./clone-index.ts";
 
 const signal = new AbortController().signal;
 
-describe("bitmaps of what is cloned", function () {
+describe("bitmaps of cloned repositories", function () {
   this.timeout(120_000);
   let world: GitWorld;
   before(async () => {
@@ -62,7 +62,7 @@ describe("bitmaps of what is cloned", function () {
     expect(gateway.faults).to.deep.equal([]);
   }
 
-  it("are made from so many bytes on, not of one less, and again when there is GIT_BITMAPS_GROWTH as much", async () => {
+  it("are built at the byte threshold, not one byte below, and rebuilt after growth by GIT_BITMAPS_GROWTH", async () => {
     const plain = await world.gateway();
     const repo = await world.repo();
     const work = await world.checkout();
@@ -99,7 +99,7 @@ describe("bitmaps of what is cloned", function () {
     await cloned(gateway, repo, third);
   });
 
-  it("go before a pack goes that they name, and a pack stays for those who came when they were there", async () => {
+  it("are removed before a pack that they name; running clones that use them keep the pack", async () => {
     const gateway = await world.gateway({ bitmapsFromBytes: 1 });
     const repo = await world.repo();
     const work = await world.checkout();
@@ -132,7 +132,7 @@ describe("bitmaps of what is cloned", function () {
     await cloned(gateway, repo, head);
   });
 
-  it("that are of no use to git are given up: the next clone is served without", async () => {
+  it("are discarded if git cannot use them, and the next clone is served without bitmaps", async () => {
     const gateway = await world.gateway({ bitmapsFromBytes: 1 });
     const repo = await world.repo();
     const work = await world.checkout();

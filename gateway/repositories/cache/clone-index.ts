@@ -1,4 +1,4 @@
-/** Lets git know what a clone needs without walking through the history: bitmaps over the packs that are on disk. */
+/** Builds bitmaps over the packs on disk, so that git serves a clone without walking the history. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GIT_CACHE_GRACE_MS, GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
@@ -36,7 +36,7 @@ export class CloneIndexes {
   readonly #slots: ProcessSlots;
   readonly #now: () => number;
   readonly #fromBytes: number;
-  /** By the folder of objects, the one made first the first. */
+  /** Keyed by the folder of objects, oldest first. */
   readonly #made = new Map<string, Made>();
   readonly #underWay = new Map<string, Promise<void>>();
 

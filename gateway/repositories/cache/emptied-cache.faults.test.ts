@@ -11,7 +11,7 @@ import { commitFiles } from "../write/commit-files.ts";
 const WRITERS = 3;
 const COMMITS = 25;
 
-describe("a git cache that is emptied under a gateway", function () {
+describe("a git cache that is emptied while a gateway runs", function () {
   this.timeout(600_000);
   let world: GitWorld;
   let opened: OpenedRepositories;
@@ -42,7 +42,7 @@ describe("a git cache that is emptied under a gateway", function () {
     return await reader.log(branch, { limit: 1, offset: 0 });
   }
 
-  it("still shows every commit, and takes more, or says that it cannot at present", async () => {
+  it("still serves every commit and accepts pushes, or reports that it is temporarily unavailable", async () => {
     const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
     console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
     const random = new SeededRandom(seed);

@@ -91,7 +91,7 @@ export class ManifestReader {
     this.#refsMax = refsMax;
   }
 
-  /** The manifest as it is: no change is missing that was answered before this was asked. */
+  /** Returns the current manifest, with every change that was acknowledged before this call. */
   async read(id: string, address: RepoAddress, signal: AbortSignal): Promise<Manifest> {
     const known = this.#known.get(id)?.manifest;
     let parts: ManifestParts = known ?? NOTHING;

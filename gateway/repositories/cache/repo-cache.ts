@@ -79,7 +79,7 @@ export class RepoCache {
     return this.#open(repo, manifest, `${manifest.version}`, signal);
   }
 
-  /** All its objects, and none of its refs: after a change there is nothing to make but links to what has come. */
+  /** Opens all objects without refs, so that a change only needs links to the new packs. */
   openObjects(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
     // A view includes the commits at which the history ends.
     if (manifest.shallow.length > 0) return this.open(repo, manifest, signal);
@@ -115,13 +115,13 @@ export class RepoCache {
         const isFull = isCode(error, "ENOSPC");
         if (!isFull && !isGone(error)) throw error;
         if (tries >= TRIES_MAX) throw isFull ? error : cacheEmptied();
-        // On a full disk this repository is worth more than those that nobody reads.
+        // On a full disk, evict unread repositories in favour of this one.
         if (isFull) await this.#makeRoom();
       }
     }
   }
 
-  /** One sweep at a time: what it removes is there for all who wait for room. */
+  /** One sweep at a time. All waiting callers share the space that it frees. */
   #makeRoom(): Promise<void> {
     const sweep = () => sweepCache(this.files, { bytesMax: GIT_CACHE_BYTES_MAX, now: this.#now() });
     this.#sweeping ??= sweep().finally(() => {
@@ -131,8 +131,8 @@ export class RepoCache {
   }
 
   /**
-   * Whether a view is still the folder that was opened, with every pack of a manifest. Somebody may have emptied the
-   * cache since: what a process then does not find in the view says nothing of the repository.
+   * Whether a view is still the opened folder with every pack of a manifest. If the cache was emptied since, an
+   * object missing from the view may still be in the repository.
    */
   async isIntact(
     { cwd, madeId }: Pick<RepoView, "cwd" | "madeId">,
@@ -258,7 +258,8 @@ export class RepoCache {
     } catch (error) {
       await Promise.all([removeAll(files.pack), removeAll(files.index)]);
       if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
-      // A manifest names only what is stored: compaction has come between, and the next try sees it.
+      // A manifest names only stored packs, so a missing pack was compacted meanwhile. The next attempt reads the new
+      // manifest.
       const text = "Cannot read repository: it changed meanwhile; try again";
       throw new ActorError("unavailable", text, { retryAfterS: 1 });
     }
@@ -312,7 +313,7 @@ export class RepoCache {
     return false;
   }
 
-  /** When the use began that began first; now where there is none. */
+  /** The start of the longest running use, or the current time if there is none. */
   async #oldestUse(id: string): Promise<number> {
     const uses = this.files.uses(id);
     const names = await entriesOf(uses);

@@ -248,7 +248,7 @@ describe("git under all faults at once", function () {
     await fresh.stop();
   }
 
-  it("keeps what was acknowledged, shows nothing by half, and leaves nothing behind", async () => {
+  it("keeps acknowledged pushes, shows no partial push, and leaves no processes or files behind", async () => {
     const compacting = await world.gateway({ packsHeldMs: TIMES.heldMs });
     const work = known.flatMap((one) => one.own.map((own) => push(one, own, random.fork())));
     const others = [compact(compacting, random.fork()), read(random.fork())];

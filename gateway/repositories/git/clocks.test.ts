@@ -16,7 +16,7 @@ describe("a gateway whose clock is wrong", function () {
     ["behind", -HOURS],
     ["ahead", HOURS],
   ] as const) {
-    it(`takes pushes and serves clones, and tokens go by the time of the actors: ${what}`, async () => {
+    it(`accepts pushes and serves clones, and tokens expire by the clock of the actors: ${what}`, async () => {
       const gateway: GitGateway = await world.gateway({ now: () => Date.now() + offset });
       const repo = await world.repo();
       const work = await world.checkout();

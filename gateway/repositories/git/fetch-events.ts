@@ -1,7 +1,4 @@
-/**
- * Tells those who follow an account of clones and fetches: of each one a repository and second, however many there
- * were.
- */
+/** Publishes clone and fetch events of an account, at most one of each type per repository and FETCH_TOLD_MS. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
@@ -11,7 +8,7 @@ import type { OpenedRepo } from "../opened-repo.ts";
  * Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all
  * other events.
  */
-export const FETCH_TOLD_MS = 1_000;
+export const FETCH_EVENT_MS = 1_000;
 
 type FetchType = "cloned" | "fetched";
 
@@ -19,7 +16,7 @@ export class FetchEvents {
   readonly #actors: ActorClient;
   readonly #now: () => number;
   /** Times of the last events, oldest first, of the last FETCH_TOLD_MS only. */
-  readonly #told = new Map<string, number>();
+  readonly #reportedAt = new Map<string, number>();
 
   constructor(actors: ActorClient, now: () => number) {
     this.#actors = actors;
@@ -27,17 +24,17 @@ export class FetchEvents {
   }
 
   /** Reports a fetch without a wait. A fetch succeeds even if its report is lost. */
-  tell(repo: OpenedRepo, question: Buffer | undefined, logger: Logger): void {
+  report(repo: OpenedRepo, question: Buffer | undefined, logger: Logger): void {
     const { id: repoId, accountId, address } = repo;
     const type = fetchTypeOf(repo, question);
     const at = this.#now();
-    for (const [which, toldAt] of this.#told) {
-      if (Math.abs(at - toldAt) < FETCH_TOLD_MS) break;
-      this.#told.delete(which);
+    for (const [which, toldAt] of this.#reportedAt) {
+      if (Math.abs(at - toldAt) < FETCH_EVENT_MS) break;
+      this.#reportedAt.delete(which);
     }
     const which = `${repoId} ${type}`;
-    if (this.#told.has(which)) return;
-    this.#told.set(which, at);
+    if (this.#reportedAt.has(which)) return;
+    this.#reportedAt.set(which, at);
     const { namespace, name: repoName } = address;
     const event = { type, repoId, namespace, repoName, at };
     this.#actors.send(repoEvents, accountId, "happened", { event }).catch((error: unknown) => {

@@ -8,7 +8,7 @@ import { type GitGateway, GitWorld } from "../testing/git-world.ts";
 
 const NOT_OPENED = "Invalid or expired token, or there is no such repository\n";
 
-describe("who may use a repository", function () {
+describe("access to a repository over git", function () {
   this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -27,7 +27,7 @@ describe("who may use a repository", function () {
   const basic = (user: string, password: string) =>
     `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 
-  it("401 with WWW-Authenticate without a token, whether there is such a repository or not", async () => {
+  it("answers 401 with WWW-Authenticate without a token, whether the repository exists or not", async () => {
     const repo = await world.repo();
     for (const path of [repo.path, repo.path.replace(repo.name, "none")]) {
       for (const shown of [undefined, "Bearer", basic("", ""), "Digest x"]) {
@@ -38,7 +38,7 @@ describe("who may use a repository", function () {
     }
   });
 
-  it("Bearer, and Basic with the token as password of any user, or as user; whole or without its end", async () => {
+  it("accepts Bearer, and Basic with the token as password or as user name, with or without its expiry suffix", async () => {
     const repo = await world.repo();
     const token = await world.token(repo, "read");
     const secret = token.split("?")[0] ?? "";
@@ -53,7 +53,7 @@ describe("who may use a repository", function () {
       expect((await ask(repo.path, authorization)).status).to.equal(200);
   });
 
-  it("403 with a sentence for an unknown or revoked token, for another repository's, and for a right it lacks", async () => {
+  it("answers 403 with a reason for an unknown or revoked token, another repository's token, and a missing permission", async () => {
     const repo = await world.repo();
     const other = await world.repo();
     const revoked = await world.token(repo, "write");
@@ -80,7 +80,7 @@ describe("who may use a repository", function () {
     expect(posted.status).to.equal(403);
   });
 
-  it("the same for strangers whether there is such a repository or not, for git and for large files", async () => {
+  it("answers strangers the same whether the repository exists or not, for git and for large files", async () => {
     const repo = await world.repo();
     const importing = await world.repo();
     await world.actors.call(repoContract, importing.id, "setStatus", {
@@ -131,7 +131,7 @@ describe("who may use a repository", function () {
     expect(more).to.deep.equal([]);
   });
 
-  it("403 at the next request, whichever gateway gets it, for a token that was revoked", async () => {
+  it("answers 403 to a revoked token at the next request, at any gateway", async () => {
     const repo = await world.repo();
     const gateways = [gateway, await world.gateway()];
     const statuses = (token: string) =>
@@ -155,7 +155,7 @@ describe("who may use a repository", function () {
     }
   });
 
-  it("403 for a token from the moment on at which it expires", async () => {
+  it("answers 403 to a token from the moment it expires", async () => {
     let skipped = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + skipped };
     await using later = await GitWorld.start({ clock });
@@ -180,7 +180,7 @@ describe("who may use a repository", function () {
     expect(own.faults).to.deep.equal([]);
   });
 
-  it("the real git asks for a password where it has none, and shows the sentence of each refusal", async () => {
+  it("makes the real git prompt for a missing password and show the reason of each refusal", async () => {
     const repo = await world.repo();
     const remote = (token: string) => gateway.remote(repo, token);
     const work = await world.checkout();
@@ -214,7 +214,7 @@ describe("who may use a repository", function () {
     }
   });
 
-  it("403 for what is not there, not this account's, or no name", async () => {
+  it("answers 403 for an unknown repository, another account's repository and an invalid name", async () => {
     const repo = await world.repo();
     const paths = [
       repo.path.replace(repo.name, "none"),
@@ -228,7 +228,7 @@ describe("who may use a repository", function () {
     expect((await ask(`${repo.path}.git`, `Bearer ${repo.token}`)).status).to.equal(403);
   });
 
-  it("serves git and large files at the address without .git too", async () => {
+  it("serves git and large files also at the address without .git", async () => {
     const repo = await world.repo();
     const remote = gateway.remote(repo).replace(/\.git$/, "");
     const work = await world.checkout();
@@ -252,7 +252,7 @@ describe("who may use a repository", function () {
     await answer.arrayBuffer();
   });
 
-  it("finds a repository whatever the case of its name, and not the one that had its name before", async () => {
+  it("finds a repository by its name in any case, and never the previous owner of that name", async () => {
     const repo = await world.repo();
     const path = repo.path.replace(repo.name, repo.name.toUpperCase()).replace("tests", "TESTS");
     expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(200);
@@ -260,7 +260,7 @@ describe("who may use a repository", function () {
     expect((await ask(path, `Bearer ${repo.token}`)).status).to.equal(403);
   });
 
-  it("403 for the protocol without a service, 415 for another body, 404 for other addresses", async () => {
+  it("answers 403 to the protocol without a service, 415 to another body type, and 404 to other addresses", async () => {
     const repo = await world.repo();
     const headers = { Authorization: `Bearer ${repo.token}` };
     const at = (end: string, init = {}) =>
@@ -273,7 +273,7 @@ describe("who may use a repository", function () {
     expect(posted.status).to.equal(415);
   });
 
-  it("429 for an address that tries one unknown token after another", async () => {
+  it("answers 429 to a client address that tries many unknown tokens", async () => {
     const own = await world.gateway();
     const repo = await world.repo();
     let status = 0;

@@ -30,7 +30,7 @@ describe("API tokens as passwords of git", function () {
   const pushWith = (token: string) =>
     work.tryGit("push", "-q", "--force", at(token), "HEAD:refs/heads/side");
 
-  it("fetch with the permission to read, and push with the permission to write", async () => {
+  it("can fetch with the read permission and push with the write permission", async () => {
     const writes = await world.tokenWith("artifacts.write");
     expect(await fetchWith(writes)).to.deep.include({ code: 0 });
     expect(await pushWith(writes)).to.deep.include({ code: 0 });
@@ -41,14 +41,14 @@ describe("API tokens as passwords of git", function () {
     expect(pushed.stderr).to.contain('this token lacks "Artifacts Write"');
   });
 
-  it("open nothing with permissions for other things", async () => {
+  it("give no access with unrelated permissions", async () => {
     const other = await world.tokenWith("account.write", "apps.write", "browser-rendering.write");
     const { code, stderr } = await fetchWith(other);
     expect(code).not.to.equal(0);
     expect(stderr).to.contain('this token lacks "Artifacts Read"');
   });
 
-  it("open no repository of another account, and do not say whether there is one", async () => {
+  it("give no access to another account's repository, and do not reveal whether it exists", async () => {
     const actors = world.world.client;
     const stranger = await openAccount(actors, "Two");
     const token = await giveToken(actors, stranger, ["artifacts.write"]);
@@ -59,7 +59,7 @@ describe("API tokens as passwords of git", function () {
     }
   });
 
-  it("say of their own account's repositories which ones do not exist", async () => {
+  it("reveal which repositories of their own account do not exist", async () => {
     const reads = await world.tokenWith("artifacts.read");
     const { code, stderr } = await fetchWith(reads, remote.replace("/one.git", "/none.git"));
     expect(code).not.to.equal(0);
@@ -75,7 +75,7 @@ describe("API tokens as passwords of git", function () {
     expect(stderr).to.contain(NOT_OPENED);
   });
 
-  it("cannot be guessed past the limit, and one that was good before still opens", async () => {
+  it("cannot be guessed past the limit, while a token that was accepted before still works", async () => {
     const token = await world.tokenWith("artifacts.read");
     const ask = async (shown: string) => {
       const headers = { Authorization: `Basic ${Buffer.from(`x:${shown}`).toString("base64")}` };

@@ -58,7 +58,7 @@ describe("gitBody()", function () {
     }
   }
 
-  it("gives as many bytes as may come, in any pieces, and not one more", async () => {
+  it("passes on bytes up to the limit, in chunks of any size, and refuses one byte more", async () => {
     expect(await read((request) => request.end(Buffer.alloc(1_000)))).to.equal(1_000);
     expect(await read((request) => request.end(Buffer.alloc(1_001)))).to.equal("body_too_large");
     const inPieces = (request: ReturnType<typeof ask>) => {
@@ -68,7 +68,7 @@ describe("gitBody()", function () {
     expect(await read(inPieces)).to.equal(1_000);
   });
 
-  it("counts what it unpacks to", async () => {
+  it("applies the limit to the decompressed bytes", async () => {
     for (const encoding of ["gzip", "x-gzip"]) {
       const packed = (bytes: number) => gzipSync(Buffer.alloc(bytes));
       expect(await read((request) => request.end(packed(1_000)), { encoding })).to.equal(1_000);
@@ -81,7 +81,7 @@ describe("gitBody()", function () {
     );
   });
 
-  it("goes on where as much comes as has to, and ends where it trickles", async () => {
+  it("continues at the minimum rate, and ends below it", async () => {
     const slowly = (bytes: number) => (request: ReturnType<typeof ask>) => {
       let left = 20;
       const timer = setInterval(() => {
@@ -96,7 +96,7 @@ describe("gitBody()", function () {
     expect(await read(slowly(1), pace)).to.equal("deadline_exceeded");
   });
 
-  it("does not cut off what has come and waits for its reader", async () => {
+  it("does not end a body whose received bytes wait for a slow reader", async () => {
     const sizes = [60_000, 100_000, 1_000_000];
     const outcomes = sizes.map((bytes) => {
       const waited = { bytesMax: bytes, stallMs: SURE_MS, waitMs: 2 * SURE_MS };
@@ -105,7 +105,7 @@ describe("gitBody()", function () {
     expect(await Promise.all(outcomes)).to.deep.equal(sizes);
   });
 
-  describe("of a body that is refused", () => {
+  describe("leftover of a refused body", () => {
     const BYTES_MAX = 1_000;
     const DISCARDED_MAX = 4_000_000;
 
@@ -148,17 +148,17 @@ describe("gitBody()", function () {
       }
     }
 
-    it("takes the rest to its bound, and not more", async () => {
+    it("reads the leftover up to its limit and no further", async () => {
       expect(await answered(DISCARDED_MAX)).to.equal("sent");
       expect(await answered(DISCARDED_MAX + 1, true)).to.equal("cut off");
     });
 
-    it("takes no rest that does not come", async () => {
+    it("does not wait for a leftover that never arrives", async () => {
       expect(await answered(1, true)).to.equal("cut off");
     });
   });
 
-  it("ends where nothing comes for a while, or the client leaves", async () => {
+  it("ends when the client sends nothing for a while or disconnects", async () => {
     expect(await read((request) => request.write("x"), { stallMs: 60 })).to.equal(
       "deadline_exceeded",
     );

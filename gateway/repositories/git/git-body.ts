@@ -23,7 +23,7 @@ interface Pace {
 
 const PACE: Pace = { stallMs: GIT_BODY_STALL_MS, stallBytes: GIT_BODY_STALL_BYTES };
 
-/** Ends with ActorError where there is too much of it, it comes too slowly, or it cannot be unpacked. */
+/** Ends with ActorError if the body is too large, too slow, or cannot be decompressed. */
 export function gitBody(
   request: IncomingMessage,
   { bytesMax, ...given }: { bytesMax: number; discardedMax?: number } & Partial<Pace>,
@@ -48,8 +48,8 @@ export function gitBody(
 }
 
 /**
- * A client that is still sending reads no answer, and one whose connection is closed meanwhile may never see it (RFC
- * 9112 section 9.6): so the rest of what was refused is taken, for as long as that is little, and comes.
+ * Discards the rest of a refused body within limits. A client that still sends reads no response, and one whose
+ * connection closes may never see it (RFC 9112 section 9.6).
  */
 function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {
   if (request.complete || request.destroyed) return;

@@ -30,7 +30,7 @@ import { post, pushBody } from "../testing/raw-push.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
 import { PUSH_AHEAD_BYTES } from "./receive-pack.ts";
 
-describe("git's share of the machine", function () {
+describe("resource limits of git processes", function () {
   this.timeout(120_000);
   let world: GitWorld;
   before(async () => {
@@ -76,7 +76,7 @@ describe("git's share of the machine", function () {
     return socket;
   }
 
-  it("503 with Retry-After where as many wait as the queue holds", async () => {
+  it("answers 503 with Retry-After when the queue is full", async () => {
     const gateway = await world.gateway({ slots: { processes: 1, queue: 0 } });
     const { repo, work } = await filled(gateway);
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
@@ -99,7 +99,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a push holds no process before PUSH_AHEAD_BYTES of its pack are there", async () => {
+  it("a push occupies no process before PUSH_AHEAD_BYTES of its pack have arrived", async () => {
     const gateway = await world.gateway({ slots: { processes: 1, queue: 0 } });
     const { repo, work } = await filled(gateway);
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
@@ -110,7 +110,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a client that leaves takes its processes along, and leaves nothing behind", async () => {
+  it("a client that disconnects ends its processes and leaves no files behind", async () => {
     const gateway = await world.gateway();
     const { repo } = await filled(gateway, 3_000_000);
     const socket = await hangingPush(gateway, repo);
@@ -135,7 +135,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a client that leaves a clone in its middle takes the git along that serves it", async () => {
+  it("a client that disconnects during a clone ends the git process that serves it", async () => {
     const gateway = await world.gateway();
     // More than buffers hold on the way to a client.
     const { repo, work } = await filled(gateway, 16 * 1024 * 1024);
@@ -168,7 +168,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a process has the processor time, files and memory that it may have, and not more", async () => {
+  it("a process is limited in processor time, open files and memory", async () => {
     const config = { "alias.limits": "!ulimit -t; ulimit -f; ulimit -v" };
     const limits = async (fileBytesMax?: number) => {
       const given = fileBytesMax === undefined ? {} : { fileBytesMax };
@@ -198,7 +198,7 @@ describe("git's share of the machine", function () {
     expect((await stat(join(world.folder, "filled"))).size).to.be.at.most(1_000_448);
   });
 
-  it("a process has as long as it may take, and ends then with all it started", async () => {
+  it("a process is killed with its children at its timeout", async () => {
     const { signal } = new AbortController();
     const cwd = world.folder;
     const hang = { "alias.hang": "!sleep 600 & sleep 600; true" };
@@ -211,7 +211,7 @@ describe("git's share of the machine", function () {
     expect([quick.code, quick.stdout.toString()]).to.deep.equal([0, "done\n"]);
   });
 
-  it("a process ends with its signal, with all it started, and has no more memory than it may", async () => {
+  it("a process is killed with its children when its signal aborts, and is limited in memory", async () => {
     const cwd = world.folder;
     const leave = new AbortController();
     const config = { "alias.hang": "!sleep 600 & sleep 600; true" };
@@ -227,7 +227,7 @@ describe("git's share of the machine", function () {
     expect(eaten.stdout.toString().trim()).to.not.equal("1999999999");
   });
 
-  it("a process says as much as is taken, and ends where it says more", async () => {
+  it("a process is killed when its output exceeds the limit, not before", async () => {
     const say = (bytes: string) =>
       runGit(["say"], {
         cwd: world.folder,
@@ -242,7 +242,7 @@ describe("git's share of the machine", function () {
     }
   });
 
-  it("a process knows nothing of this machine's configuration and environment", async () => {
+  it("a process sees nothing of this machine's configuration and environment", async () => {
     const cwd = world.folder;
     process.env.TRUNKLINE_TEST_SECRET = "secret";
     const { stdout } = await runGit(["show-env"], {
@@ -256,7 +256,7 @@ describe("git's share of the machine", function () {
     expect(environment).to.not.contain("secret");
   });
 
-  it("a cache that vanishes is made again, also between requests of one clone", async () => {
+  it("a deleted cache is rebuilt, also between requests of one clone", async () => {
     const gateway = await world.gateway();
     const { repo, work } = await filled(gateway);
     for (let i = 0; i < 3; i++) {
@@ -272,7 +272,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("nothing is believed of a cache that was there before this machine was started", async () => {
+  it("a cache from before this machine's last boot is not trusted", async () => {
     const gateway = await world.gateway();
     const { repo, work } = await filled(gateway);
     const head = await work.git("rev-parse", "main");
@@ -296,7 +296,7 @@ describe("git's share of the machine", function () {
     expect(later.faults).to.deep.equal([]);
   });
 
-  it("a pack of another size than it should have is fetched anew", async () => {
+  it("a cached pack of the wrong size is fetched again", async () => {
     const gateway = await world.gateway();
     const { files } = gateway.service.parts.cache;
     for (const end of [".pack", ".idx"]) {
@@ -315,7 +315,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("sweep() evicts what was used longest ago, and nothing that is in use", async () => {
+  it("sweep() evicts the least recently used entries, and none in use", async () => {
     const gateway = await world.gateway({ cacheBytesMax: 400_000 });
     const repos: TestRepo[] = [];
     for (let i = 0; i < 4; i++) {
@@ -369,7 +369,7 @@ describe("git's share of the machine", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a fetch's negotiation has a bound", async () => {
+  it("the negotiation of a fetch is limited in bytes", async () => {
     const gateway = await world.gateway();
     const { repo } = await filled(gateway);
     const lines = Buffer.concat(

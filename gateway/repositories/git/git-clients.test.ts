@@ -15,7 +15,7 @@ import {
   type TestRepo,
 } from "../testing/git-world.ts";
 import { rawPush } from "../testing/raw-push.ts";
-import { FETCH_TOLD_MS } from "./fetch-events.ts";
+import { FETCH_EVENT_MS } from "./fetch-events.ts";
 
 describe("git over HTTP", function () {
   this.timeout(120_000);
@@ -101,7 +101,7 @@ describe("git over HTTP", function () {
     expect(deletion.stderr).to.contain("deletion of the current branch prohibited");
   });
 
-  it("refuses what is not at the old value, takes force and deletion", async () => {
+  it("refuses a push whose old value is stale, and accepts forced pushes and deletions", async () => {
     const { repo: made, work } = await filled();
     const other = await cloned(made);
     await work.commit("mine");
@@ -122,7 +122,7 @@ describe("git over HTTP", function () {
     expect(stale.code).to.not.equal(0);
   });
 
-  it("keeps protected refs from force and deletion, and the rest of a push goes on", async () => {
+  it("refuses to force or delete protected refs, and applies the other refs of the push", async () => {
     const protectedRefs = ["refs/heads/main", "refs/heads/release/*"];
     const { work } = await filled(3, { protectedRefs });
     await work.git("push", "-q", "origin", "main:release/1");
@@ -136,7 +136,7 @@ describe("git over HTTP", function () {
     await work.git("push", "-q", "origin", ":other");
   });
 
-  it("refuses pushes to a read-only repository with a sentence", async () => {
+  it("refuses pushes to a read-only repository and says why", async () => {
     const { repo: made, work } = await filled();
     await world.actors.call(repo, made.id, "configure", { readOnly: true });
     await work.commit("more");
@@ -145,7 +145,7 @@ describe("git over HTTP", function () {
     await cloned(made);
   });
 
-  it("makes all or nothing of an atomic push, takes push options, and refuses a directory that is a ref", async () => {
+  it("applies an atomic push wholly or not at all, accepts push options, and refuses a ref that is a directory of another", async () => {
     const { repo: made, work } = await filled();
     const options = ["push", "--atomic", "-o", "ci.skip", "-o", "note=é"];
     const mixed = await work.tryGit(...options, "origin", "main:one", "main:main/below");
@@ -168,7 +168,7 @@ describe("git over HTTP", function () {
     expect(await work.git("ls-remote", "origin", "three")).to.contain("refs/heads/three");
   });
 
-  it("takes refs below any name but the hidden ones, and says what is allowed", async () => {
+  it("accepts refs under any prefix but the hidden ones, and names the valid prefixes", async () => {
     const { work, repo: made } = await filled();
     const head = await work.git("rev-parse", "main");
     const others = ["refs/pull/1/head", "refs/agents/x", "refs/notes/x", "refs/keep/around/1"];
@@ -198,7 +198,7 @@ describe("git over HTTP", function () {
     }
   });
 
-  it("clones shallow, deepens, unshallows, and takes a push from a shallow clone", async () => {
+  it("clones shallow, deepens, unshallows, and accepts a push from a shallow clone", async () => {
     const { repo: made, work } = await filled(6);
     const shallow = await cloned(made, "--depth", "2");
     expect(await shallow.git("rev-list", "--count", "HEAD")).to.equal("2");
@@ -212,7 +212,7 @@ describe("git over HTTP", function () {
     expect(await work.git("rev-parse", "HEAD")).to.equal(head);
   });
 
-  it("refuses a push whose history is not here, though the client has cut it off", async () => {
+  it("refuses a push from a shallow clone whose parent commits are not stored", async () => {
     const { repo: made } = await filled(4);
     const shallow = await cloned(made, "--depth", "1");
     const empty = await world.repo();
@@ -222,7 +222,7 @@ describe("git over HTTP", function () {
   });
 
   for (const filter of ["blob:none", "blob:limit=10", "tree:0"]) {
-    it(`clones partly (${filter}) and fetches what is missing later`, async () => {
+    it(`makes a partial clone (${filter}) and fetches missing objects later`, async () => {
       const { repo: made, work } = await filled(2);
       await work.commit("a longer file than ten bytes", "long.txt");
       await work.git("push", "-q", "origin", "main");
@@ -233,7 +233,7 @@ describe("git over HTTP", function () {
     });
   }
 
-  it("tells who follows the account what was pushed, cloned and fetched", async () => {
+  it("notifies subscribers of the account about pushes, clones and fetches", async () => {
     const { repo: made, work } = await filled(1);
     const copy = await cloned(made);
     await work.commit("more");
@@ -244,7 +244,7 @@ describe("git over HTTP", function () {
     await until("all are told", async () => (await typesOf(made)).join() === types.join());
   });
 
-  it("tells one clone of a partial clone and all it fetches later, and so many of each as there were seconds", async () => {
+  it("reports a partial clone with its later fetches as one clone, and each type at most once per FETCH_TOLD_MS", async () => {
     const { repo: made } = await filled(3);
     let now = Date.now();
     const other = await world.gateway({ now: () => now });
@@ -256,7 +256,7 @@ describe("git over HTTP", function () {
     for (const commit of ["HEAD", "HEAD~1", "HEAD~2"]) {
       await part.git("-C", "one", "show", `${commit}:file.txt`);
     }
-    now += FETCH_TOLD_MS - 1;
+    now += FETCH_EVENT_MS - 1;
     await clone("two");
     now += 1;
     await clone("three");
@@ -269,7 +269,7 @@ describe("git over HTTP", function () {
     expect(other.faults).to.deep.equal([]);
   });
 
-  it("serves a commit that only its id names", async () => {
+  it("serves a commit requested by its id that no ref names", async () => {
     const { repo: made, work } = await filled(3);
     const old = await work.git("rev-parse", "main~1");
     const copy = await world.checkout();
@@ -277,7 +277,7 @@ describe("git over HTTP", function () {
     expect(await copy.git("rev-parse", "FETCH_HEAD")).to.equal(old);
   });
 
-  it("takes bodies in chunks, with Expect, after the empty probe", async () => {
+  it("accepts chunked bodies, Expect, and the empty probe request", async () => {
     const { repo: made, work } = await filled(1);
     await work.git("config", "http.postBuffer", "65536");
     await work.commit(randomBytes(3_000_000).toString("base64"), "large.bin");
@@ -286,7 +286,7 @@ describe("git over HTTP", function () {
     expect(await copy.git("rev-parse", "HEAD")).to.equal(await work.git("rev-parse", "HEAD"));
   });
 
-  it("holds 10,000 refs and not one more, and takes a push that takes all of them away", async () => {
+  it("stores 10,000 refs and refuses one more, and accepts a push that deletes them all", async () => {
     const { repo: made, work } = await filled(1);
     const head = await work.git("rev-parse", "main");
     const tags = Array.from({ length: REFS_MAX - 1 }, (_, i) => `refs/tags/a/long/series/n${i}`);

@@ -19,8 +19,8 @@ function actorsThat(answer: (message: string, input: unknown) => unknown) {
   return { asked, actors: { call } as unknown as ActorClient };
 }
 
-describe("what a gateway remembers of git", () => {
-  it("GIT_NAMES_KEPT names of repositories, and forgets the one found longest ago", async () => {
+describe("bounded memory of a git gateway", () => {
+  it("keeps GIT_NAMES_KEPT names of repositories, and evicts the least recently found", async () => {
     const { asked, actors } = actorsThat(() => ({ id: "0".repeat(16) }));
     const finder = new RepoFinder(actors);
     const find = (name: string) => finder.with(address(name), signal, async (id) => id);
@@ -35,7 +35,7 @@ describe("what a gateway remembers of git", () => {
     expect(asked, "forgotten").to.have.length(GIT_NAMES_KEPT + 2);
   });
 
-  it("finds a name anew where the repository is not the one of that name any more", async () => {
+  it("resolves a name again when its repository no longer has it", async () => {
     let current = "0".repeat(16);
     const { asked, actors } = actorsThat(() => ({ id: current }));
     const finder = new RepoFinder(actors);
@@ -50,7 +50,7 @@ describe("what a gateway remembers of git", () => {
     expect(asked).to.have.length(2);
   });
 
-  it("manifests of refsMax refs, and asks for the others from their beginning", async () => {
+  it("keeps manifests of up to refsMax refs, and reads the others from their beginning", async () => {
     const refs = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`refs/heads/${i}`, "x"]));
     const afters: number[] = [];
     const { actors } = actorsThat((_message, input) => {
@@ -77,7 +77,7 @@ describe("what a gateway remembers of git", () => {
     expect(afters.slice(5), "the other is not").to.deep.equal([0]);
   });
 
-  it("GIT_STDERR_CHARS_MAX of what a process says on its error output, the last of it", async () => {
+  it("keeps the last GIT_STDERR_CHARS_MAX characters of a process's error output", async () => {
     for (const chars of [GIT_STDERR_CHARS_MAX, GIT_STDERR_CHARS_MAX + 1]) {
       const said = `head -c ${chars - 1} /dev/zero | tr '\\0' x >&2; printf y >&2; exit 3`;
       const config = { "alias.say": `!${said}` };

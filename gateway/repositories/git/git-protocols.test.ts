@@ -73,7 +73,7 @@ describe("git over HTTP, by each version of its protocol", function () {
       expect(await count(without)).to.equal(2);
     });
 
-    it(`version ${version}: partial clones leave out what they say, and fetch it when it is needed`, async () => {
+    it(`version ${version}: partial clones leave out filtered objects, and fetch them on demand`, async () => {
       const { made } = await filled(version, 3);
       for (const [filter, missing] of [
         ["blob:none", 6],
@@ -105,7 +105,7 @@ describe("git over HTTP, by each version of its protocol", function () {
       }
     });
 
-    it(`version ${version}: tags, force, deletion, an empty repository, and what is refused`, async () => {
+    it(`version ${version}: tags, forced pushes, deletions, an empty repository, and refusals`, async () => {
       const { made, work } = await filled(version);
       await work.git("tag", "-a", "-m", "first", "v1", "main~1");
       await work.git("tag", "light", "main~2");
@@ -148,7 +148,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     return ran;
   }
 
-  it("packed, chunked and expected bodies come as git sends them", async () => {
+  it("accepts gzipped bodies, chunked bodies and Expect as git sends them", async () => {
     const { made, work } = await filled("2");
     const traced = async (place: Checkout, line: string) =>
       (await shell(place, `GIT_TRACE_CURL=1 GIT_TRACE_CURL_NO_DATA=1 git ${line}`)).stderr;
@@ -174,7 +174,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     );
   });
 
-  it("tells what there is without a process, just as git does, but of what tags point at", async () => {
+  it("lists refs without a process exactly as git does, except for the targets of tags", async () => {
     const { made, work } = await filled("2");
     const programs = join(world.folder, "counted-git");
     await mkdir(programs);

@@ -63,7 +63,7 @@ describe("git under faults", function () {
     return promise;
   }
 
-  it("of two gateways that race for a branch one wins each time, whether they share a cache or not", async () => {
+  it("when two gateways race for a branch, exactly one wins, whether they share a cache or not", async () => {
     const one = await world.gateway();
     const gateways = [one, await world.gateway({ dataDir: one.dataDir }), await world.gateway()];
     const repo = await world.repo();
@@ -99,7 +99,7 @@ describe("git under faults", function () {
     for (const { faults } of gateways) expect(faults).to.deep.equal([]);
   });
 
-  it("many pushers to branches of one repository all get in", async () => {
+  it("concurrent pushes to different branches of one repository all succeed", async () => {
     const gateway = await world.gateway();
     const other = await world.gateway({ dataDir: gateway.dataDir });
     const repo = await world.repo();
@@ -118,7 +118,7 @@ describe("git under faults", function () {
     }
   });
 
-  it("processes of one node share its cache, while it is swept, emptied, and one of them is killed", async () => {
+  it("processes of one node share its cache while it is swept and emptied and one of them is killed", async () => {
     const swept = await world.gateway({ cacheBytesMax: 1 });
     const { dataDir } = swept;
     const child = () =>
@@ -173,7 +173,7 @@ describe("git under faults", function () {
     await left.git("fsck", "--full", "--strict");
   });
 
-  it("keeps every push that was acknowledged, wherever gateways are killed, and shows none by half", async () => {
+  it("keeps every acknowledged push and shows no partial push, wherever gateways are killed", async () => {
     const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
     console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
     const random = new SeededRandom(seed);
@@ -218,7 +218,7 @@ describe("git under faults", function () {
     await gateway.service.sweep();
   });
 
-  it("keeps every push that was acknowledged when the bus is killed under it, and goes on when it is back", async () => {
+  it("keeps every acknowledged push when the bus is killed, and continues once it is back", async () => {
     const { nats } = world.world;
     if (!nats) throw new Error("no server");
     const gateway = await world.gateway();
@@ -251,7 +251,7 @@ describe("git under faults", function () {
     expect(await copy.git("rev-parse", "x/main")).to.equal(await work.git("rev-parse", "main"));
   });
 
-  it("keeps every push that was acknowledged when its git is killed under it, and says so of the others", async () => {
+  it("keeps every acknowledged push when its git process is killed, and reports the others as failed", async () => {
     const gateway = await world.gateway();
     const repo = await world.repo();
     const work = await world.checkout();
@@ -281,7 +281,7 @@ describe("git under faults", function () {
     }
   });
 
-  it("keeps every push that was acknowledged when a host of actors is killed under them", async () => {
+  it("keeps every acknowledged push when a host of actors is killed", async () => {
     const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
     console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
     const random = new SeededRandom(seed);

@@ -18,7 +18,7 @@ import { FLUSH, pktLine } from "./pkt-line.ts";
 
 const ABSENT = "1234567890123456789012345678901234567890";
 
-describe("what a push must not bring", function () {
+describe("contents that a push must not have", function () {
   this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -82,7 +82,7 @@ describe("what a push must not bring", function () {
     }
   });
 
-  it("commits and tags that are none", async () => {
+  it("malformed commits and tags", async () => {
     const tree = await work.tree("100644", "f", blob);
     const person = "A <a@example.com> 1 +0000";
     for (const text of [
@@ -105,7 +105,7 @@ describe("what a push must not bring", function () {
     expect(await rawPush(gateway, repo, [command], pack)).to.match(/unpack (?!ok)/);
   });
 
-  it("branches that are no commits, and tips that are not there", async () => {
+  it("branches that point to other objects than commits, and missing tips", async () => {
     const tree = await work.tree("100644", "f", blob);
     const tag = await work.object(
       "tag",
@@ -134,7 +134,7 @@ describe("what a push must not bring", function () {
     }
   });
 
-  it("packs with a link to what is not there", async () => {
+  it("packs that link to missing objects", async () => {
     const commit = await work.git("rev-parse", "main");
     const value = commit;
     for (const missing of [[commit], [commit, await work.git("rev-parse", "main^{tree}")]]) {
@@ -149,7 +149,7 @@ describe("what a push must not bring", function () {
     }
   });
 
-  it("bytes that are no pack, packs that are cut off or changed, with more or fewer objects than they say", async () => {
+  it("bytes that are not a pack, and packs that are truncated, altered or have a wrong object count", async () => {
     const value = await work.git("rev-parse", "main");
     const good = await packOf(work, [
       value,
@@ -184,7 +184,7 @@ describe("what a push must not bring", function () {
     }
   });
 
-  it("a file past its bound, however small it is packed", async () => {
+  it("a file past the size limit, however small it is compressed", async () => {
     const commands = [{ old: ZERO_ID, value: ABSENT, ref: "refs/heads/x" }];
     const zeros = Buffer.alloc(33 * 1024 * 1024);
     const pack = withSum(
@@ -194,14 +194,14 @@ describe("what a push must not bring", function () {
     expect(await rawPush(gateway, repo, commands, pack)).to.match(/unpack object .* past/);
   });
 
-  it("a delta that makes a gigabyte of some hundred bytes", async () => {
+  it("a delta that expands some hundred bytes to a gigabyte", async () => {
     const commands = [{ old: ZERO_ID, value: ABSENT, ref: "refs/heads/x" }];
     const pack = deltaBomb(1024 ** 3);
     expect(pack.length).to.be.below(200_000);
     expect(await rawPush(gateway, repo, commands, pack)).to.match(/unpack (?!ok)/);
   });
 
-  it("directories too far below each other, which a clone would go down by recursion", async () => {
+  it("directories nested so deep that the recursion of a clone would fail", async () => {
     for (const depth of [TREE_DEPTH_MAX + 1, 20_000]) {
       const { pack, tip } = deepTrees(depth);
       const report = await rawPush(
@@ -214,7 +214,7 @@ describe("what a push must not bring", function () {
     }
   });
 
-  it("packs of pushes that the repository would refuse, of which nothing is stored", async () => {
+  it("pushes that the repository refuses, without storing their packs", async () => {
     const file = await work.object("blob", randomBytes(20));
     const tree = await work.tree("100644", "new.txt", file);
     const commit = await work.commitTree(tree);
@@ -239,7 +239,7 @@ describe("what a push must not bring", function () {
     expect(await blobs.names("git")).to.deep.equal(before);
   });
 
-  it("commands that are none", async () => {
+  it("malformed commands", async () => {
     const line = `${ZERO_ID} ${ABSENT} refs/heads/x\0 report-status\n`;
     const bodies = [
       Buffer.from("zzzz"),
@@ -270,7 +270,7 @@ describe("what a push must not bring", function () {
     expect((await post(gateway, repo, "git-receive-pack", body)).status).to.equal(413);
   });
 
-  it("refs with names that are none", async () => {
+  it("refs with invalid names", async () => {
     const value = await work.git("rev-parse", "main");
     const pack = await packOf(work, [
       value,
@@ -308,7 +308,7 @@ describe("what a push must not bring", function () {
     expect(await rawPush(gateway, repo, twice, pack)).to.contain("multiple updates");
   });
 
-  it("bodies that unpack to more than may come, or to nothing", async () => {
+  it("bodies that decompress to more than the limit, or to nothing", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     const packed = { "Content-Encoding": "gzip" };
     const fetched = await post(gateway, repo, "git-upload-pack", Buffer.from(bomb), packed);
@@ -325,7 +325,7 @@ describe("what a push must not bring", function () {
     ).to.equal(415);
   });
 
-  it("packed bodies that are good are taken", async () => {
+  it("accepts valid gzipped bodies", async () => {
     const packed = { "Content-Encoding": "gzip" };
     const body = pushBody([{ old: ZERO_ID, value: ABSENT, ref: "refs/heads/x" }], EMPTY_PACK);
     const response = await post(gateway, repo, "git-receive-pack", gzipSync(body), packed);

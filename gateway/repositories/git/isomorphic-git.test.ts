@@ -48,7 +48,7 @@ describe("git over HTTP, for isomorphic-git", function () {
     expect(refs.map(({ ref }) => ref)).to.deep.equal(["HEAD", "refs/heads/main"]);
   });
 
-  it("is refused to push with a token that reads", async () => {
+  it("cannot push with a read-only token", async () => {
     const repo = await world.repo();
     const token = await world.token(repo, "read");
     const dir = await mkdtemp(join(world.folder, "iso-"));

@@ -60,7 +60,7 @@ describe("listRefs()", function () {
     ["ref-prefix refs/heads/Z", "ref-prefix HE", "ref-prefix zz", "ref-prefix refs/heads/zz/y/"],
   ];
 
-  it("says what git says, of no refs, of some, and of a default branch that is not there", async () => {
+  it("answers as git does for no refs, some refs, and a missing default branch", async () => {
     const sameAsGit = async (head?: string) => {
       for (const lines of QUESTIONS) {
         const question = ask(lines);
@@ -79,7 +79,7 @@ describe("listRefs()", function () {
     await work.git("symbolic-ref", "HEAD", "refs/heads/main");
   });
 
-  it("leaves to git what tags point at, and every question that it does not know", async () => {
+  it("leaves the targets of tags and unknown arguments to git", async () => {
     await work.git("tag", "-a", "-m", "x", "v1");
     const known = await manifest();
     expect(listRefs(known, ask(["peel"]))).to.equal(undefined);
@@ -100,7 +100,7 @@ describe("listRefs()", function () {
     expect(listRefs(known, ask(many.slice(1)))).to.not.equal(undefined);
   });
 
-  it("looks for as many prefixes as it takes in as many refs as there may be in a moment", () => {
+  it("searches the most refs for the most prefixes within a short time", () => {
     const names = Array.from(
       { length: REFS_MAX },
       (_, i) => `refs/heads/${"long/".repeat(40)}${i}`,

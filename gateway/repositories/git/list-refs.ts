@@ -14,7 +14,7 @@ interface Listing {
   prefixes: string[];
 }
 
-/** Undefined where it is another question, one that is asked in another way, or one about what tags point at. */
+/** Undefined for another command, for unknown arguments, and for the targets of tags. Git answers those. */
 export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | undefined {
   const asked = listingIn(question);
   if (!asked) return undefined;

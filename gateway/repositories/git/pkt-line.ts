@@ -14,7 +14,7 @@ export function pktLine(content: string | Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(length, "latin1"), bytes]);
 }
 
-/** Band 1 is what was asked for, 2 is for people, 3 ends it with an error. */
+/** Band 1 carries the data, 2 messages for people, 3 a final error. */
 export function sideBand(band: 1 | 2 | 3, content: Uint8Array): Buffer {
   const lines: Buffer[] = [];
   for (let from = 0; from < content.length; from += BAND_BYTES_MAX) {

@@ -25,7 +25,7 @@ function read(...lines: Buffer[]) {
 const codeOf = async (...lines: Buffer[]) => (await refusalOf(read(...lines))).code;
 
 describe("readPush()", () => {
-  it("takes REFS_MAX commands, and none more", async () => {
+  it("accepts REFS_MAX commands and refuses one more", async () => {
     const commands = (count: number) =>
       Array.from({ length: count }, (_, i) => command(`refs/heads/${i}`));
     const push = await read(...commands(REFS_MAX), FLUSH);
@@ -33,7 +33,7 @@ describe("readPush()", () => {
     expect(await codeOf(...commands(REFS_MAX + 1), FLUSH)).to.equal("body_too_large");
   });
 
-  it("takes SHALLOW_LINES_MAX shallow commits, and none more", async () => {
+  it("accepts SHALLOW_LINES_MAX shallow commits and refuses one more", async () => {
     const shallow = (count: number) =>
       Array.from({ length: count }, () => pktLine(`shallow ${A}\n`));
     const one = command("refs/heads/main");
@@ -42,7 +42,7 @@ describe("readPush()", () => {
     expect(await codeOf(...past, one, FLUSH)).to.equal("body_too_large");
   });
 
-  it("takes PUSH_OPTIONS_MAX options, of PUSH_OPTION_CHARS_MAX characters and PUSH_OPTIONS_BYTES_MAX bytes, and none more or longer", async () => {
+  it("accepts PUSH_OPTIONS_MAX options of PUSH_OPTION_CHARS_MAX characters and PUSH_OPTIONS_BYTES_MAX bytes, and refuses more", async () => {
     const one = command("refs/heads/main", "\0push-options");
     const lines = (options: string[]) =>
       [one, FLUSH, ...options.map((option) => pktLine(option)), FLUSH] as const;
@@ -65,7 +65,7 @@ describe("readPush()", () => {
     }
   });
 
-  it("takes PUSH_HEAD_BYTES_MAX bytes of commands, and none more", async () => {
+  it("accepts PUSH_HEAD_BYTES_MAX bytes of commands and refuses one more", async () => {
     const ref = (bytes: number) =>
       `refs/heads/${"x".repeat(bytes - 2 * 41 - "refs/heads/".length)}`;
     const each = 60_000;

@@ -1,4 +1,4 @@
-/** Reads what a push asks for: the lines before its pack (gitprotocol-pack(5), "Reference Update Request"). */
+/** Reads the commands of a push: the lines before its pack (gitprotocol-pack(5), "Reference Update Request"). */
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {

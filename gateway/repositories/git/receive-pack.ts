@@ -1,6 +1,6 @@
 /**
- * Takes a push: its pack is checked and durable before the repository decides, and the client hears just what it
- * decided.
+ * Receives a push. Its pack is checked and durable before the repository decides, and the client gets exactly that
+ * decision.
  */
 import { createReadStream } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";

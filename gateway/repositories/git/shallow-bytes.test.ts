@@ -46,7 +46,7 @@ describe("the bytes of a shallow fetch", function () {
   }
 
   for (const depth of [1, 2, 50, 200]) {
-    it(`are those of git http-backend, at depth ${depth}`, async () => {
+    it(`equal those of git http-backend at depth ${depth}`, async () => {
       const [own, plain] = await Promise.all([
         packBytes(gateway.remote(repo), depth),
         packBytes(referenceUrl, depth),

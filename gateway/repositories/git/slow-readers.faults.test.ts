@@ -10,7 +10,7 @@ const LARGE = 16 * 1024 * 1024;
 /** Longer than a machine stands still that has much else to do: to this process that is a client that reads nothing. */
 const PACE = { stallMs: 3_000, stallBytes: 512 * 1024 };
 
-describe("who reads a clone slowly", function () {
+describe("a client that reads a clone slowly", function () {
   this.timeout(120_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -55,7 +55,7 @@ describe("who reads a clone slowly", function () {
   const closed = (socket: Socket) =>
     new Promise<void>((resolve) => socket.once("close", () => resolve()));
 
-  it("and takes nothing, or a little now and then, holds no process for long, and is cut off", async () => {
+  it("is disconnected and releases its process if it reads nothing or too little", async () => {
     for (const bite of [0, 2_000]) {
       const socket = cloning(`have ${"1".repeat(39)}${bite === 0 ? 0 : 1}\n`);
       const over = closed(socket);
@@ -72,7 +72,7 @@ describe("who reads a clone slowly", function () {
     }
   });
 
-  it("of an answer that is kept, which needs no process, is cut off too", async () => {
+  it("is disconnected also from a cached response, which needs no process", async () => {
     const work = await world.checkout();
     await work.git("fetch", "-q", gateway.remote(repo), "main");
     const first = cloning();
@@ -92,7 +92,7 @@ describe("who reads a clone slowly", function () {
     expect(slots().running).to.equal(0);
   });
 
-  it("and takes enough, gets all of it", async () => {
+  it("receives the whole clone if it reads at the minimum rate", async () => {
     const socket = cloning(`have ${"2".repeat(40)}\n`);
     const startedAt = performance.now();
     const reading = setInterval(() => socket.read(), 20);

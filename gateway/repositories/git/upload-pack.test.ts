@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 
-describe("the git that answers a fetch", function () {
+describe("the git process that serves a fetch", function () {
   this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -45,7 +45,7 @@ exec "${real}" "$@"
   }
 
   for (const version of ["0", "2"]) {
-    it(`searches for no deltas at depth 1, by version ${version}`, async () => {
+    it(`skips the search for deltas at depth 1, by version ${version}`, async () => {
       const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
       const seen = await windowsOf((copy, remote) =>
         copy.git(...fetched, "--depth=1", remote, "main"),
@@ -70,7 +70,7 @@ exec "${real}" "$@"
       expect([...unshallow]).to.deep.equal(["its own"]);
     });
 
-    it(`searches for them everywhere else, by version ${version}`, async () => {
+    it(`searches for deltas in all other fetches, by version ${version}`, async () => {
       const fetched = ["-c", `protocol.version=${version}`, "fetch", "-q"];
       const seen = await windowsOf((copy, remote) => copy.git(...fetched, remote, "main"));
       expect([...seen]).to.deep.equal(["its own"]);

@@ -83,7 +83,7 @@ async function serve(
       : await serveByGit(parts, repo, exchange, { ...asked, recording });
     // Errors of the index do not concern the client.
     if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
-    if (hasPack) parts.fetchEvents.tell(repo, asked.input, exchange.logger);
+    if (hasPack) parts.fetchEvents.report(repo, asked.input, exchange.logger);
   } finally {
     recording?.drop();
   }
@@ -102,7 +102,7 @@ function keyOf(
 
 const NO_INPUT = Buffer.alloc(0);
 
-/** True where it had a pack, and all of it was sent. */
+/** Resolves to whether the response contained a pack and was sent completely. */
 async function sendKnown(
   { pace }: Pick<GitParts, "pace">,
   { bytes, hasPack, content }: FoundAnswer,
@@ -122,7 +122,7 @@ async function sendKnown(
   return hasPack && sent === bytes;
 }
 
-/** True where it had a pack, and all of it was sent. */
+/** Resolves to whether the response contained a pack and was sent completely. */
 async function serveByGit(
   parts: GitParts,
   repo: OpenedRepo,

@@ -15,7 +15,7 @@ describe("readAuthorities()", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  it("adds the file's certificates to those that are trusted anyway", async () => {
+  it("adds the file's certificates to the default ones", async () => {
     const [one, other] = [selfSignedCertificate("one"), selfSignedCertificate("other")];
     const path = join(folder, "two.pem");
     await writeFile(path, `# ours\n${one.cert}${other.cert}`);
@@ -25,7 +25,7 @@ describe("readAuthorities()", () => {
     expect(readAuthorities(undefined)).to.equal(undefined);
   });
 
-  it("stops the start with one line that names the setting where the file is none of certificates", async () => {
+  it("stops the start with one line that names the setting if the file holds no certificates", async () => {
     const { key, cert } = selfSignedCertificate("one");
     const files = {
       "empty.pem": ["", "has no certificate in PEM"],

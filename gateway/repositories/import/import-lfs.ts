@@ -20,7 +20,7 @@ import { retried } from "./retried.ts";
 const IMPORT_LFS_AT_ONCE = 4;
 const IMPORT_LFS_ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** A request to an address that is checked first. Its answer is given decoded, and no more of it than `bytesMax`. */
+/** Fetches from an address after checking it. The response is decoded and has at most `bytesMax` bytes. */
 export type ImportFetch = (
   url: string,
   options: {
@@ -65,8 +65,8 @@ interface Download {
 }
 
 /**
- * Returns what is lacking where its host does not give all of them: the history is whole without. Rejects with
- * ActorError where they are more than may be.
+ * Returns the objects that the origin did not serve; the history is complete without them. Rejects with ActorError
+ * past the limits.
  */
 export async function importLfs(
   { retryPausesMs = IMPORT_RETRY_PAUSES_MS, ...given }: LfsImportParts,

@@ -125,7 +125,7 @@ describe("the origin of an import", function () {
     });
   }
 
-  it("is not followed to an address of the inside, over http, with a password, or to another path", async () => {
+  it("is not followed to an internal address, over http, with a password, or to another path", async () => {
     const { port } = new URL(origin);
     const refused: [string, RegExp][] = [
       [`https://inside.example:${port}/repo.git/${FIRST}`, /not one this service fetches/],
@@ -142,7 +142,7 @@ describe("the origin of an import", function () {
     }
   });
 
-  it("is followed IMPORT_REDIRECTS_MAX times, and not once more", async () => {
+  it("is followed over IMPORT_REDIRECTS_MAX redirects and not one more", async () => {
     const chain = (redirects: number) => {
       answers.set("/hop-", (times) => {
         const hop = Number(/^\/hop-(\d+)/.exec(requested.at(-1) ?? "")?.[1]);
@@ -171,7 +171,7 @@ describe("the origin of an import", function () {
     expect(requested.some((path) => path.startsWith("/other.git"))).to.equal(false);
   });
 
-  it("is asked again after a 5xx, as often as there are pauses, and not once more", async () => {
+  it("is retried after a 5xx, once after each pause, and no more", async () => {
     const failing = (failures: number) =>
       answers.set(`/repo.git/${FIRST}`, (times) =>
         times < failures ? { status: 503 } : undefined,
@@ -186,7 +186,7 @@ describe("the origin of an import", function () {
     expect(requested).to.have.length(PAUSES_MS.length + 1);
   });
 
-  it("is asked again after a 5xx while it is fetched, and never after a 4xx", async () => {
+  it("is retried after a 5xx during the fetch, and never after a 4xx", async () => {
     let isDown = true;
     answers.set("/repo.git/objects/", () => {
       if (!isDown) return undefined;
@@ -200,7 +200,7 @@ describe("the origin of an import", function () {
     expect(requested).to.have.length(1);
   });
 
-  it("is asked again for large files after a 5xx", async () => {
+  it("is retried for large files after a 5xx", async () => {
     const download = { href: `${origin}/large-file` };
     const objects = [{ oid, size: large.length, actions: { download } }];
     answers.set("/repo.git/info/lfs/objects/batch", (times) =>

@@ -12,11 +12,11 @@ import { type GitExit, runGit } from "../process/git-process.ts";
 import type { ImportFetch } from "./import-lfs.ts";
 import { retried } from "./retried.ts";
 
-/** Bytes of what a host may say of its refs: half a million, of which most may be its own. */
+/** Bytes of an origin's list of refs: half a million refs, most of which may be its internal ones. */
 const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface OriginParts {
-  /** All addresses of a host, each of which may be dialled; rejects where one may not. */
+  /** Resolves to all addresses of a host. Rejects if one of them is not allowed. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Every certificate authority that is trusted, in PEM; defaults to the system's. */
   authorities?: string | undefined;

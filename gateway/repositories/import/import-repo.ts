@@ -31,8 +31,8 @@ export interface ImportParts extends GitParts, OriginParts {
 }
 
 /**
- * Resolves when it is there, with what it lacks all the same; once more changes nothing. Rejects with ActorError, which
- * says why it cannot be.
+ * Resolves to the missing large files when the import is complete. Repeating it changes nothing. Rejects with
+ * ActorError with the reason of a failure.
  */
 export async function importRepo(
   parts: ImportParts,
@@ -72,7 +72,7 @@ export async function importRepo(
     if (shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
-    // Before there is anything, too: a task that is run again leaves what it finds.
+    // Set before the first object too, because a repeated task keeps existing content.
     const head = branch === null ? origin.head : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
     // Large files come first too, because nobody looks for them once the refs exist.
@@ -81,7 +81,7 @@ export async function importRepo(
     await takeIn(parts, repo, { folder, refs, shallow, signal });
     return lacking;
   } catch (error) {
-    // Whatever it waited for just then, and what that said of it.
+    // The timeout wins over the error of the step that it interrupted.
     late.signal.throwIfAborted();
     // Somebody has emptied the cache, so the origin is not at fault. The task is run again.
     if (!(await statOf(folder))) throw gone(folder);
@@ -185,7 +185,7 @@ async function takeIn(
     signal,
   });
   packing.stdin.end();
-  // At once: what a process has said when it ends, and nobody listens to yet, is lost.
+  // Listen at once: unread output is lost when its process ends.
   const reader = new PktReader(packing.stdout.pipe(new PassThrough()));
   await using taken = await quarantinePack(parts.cache.files, view, reader, {
     room: repoBytes,

@@ -83,7 +83,7 @@ describe("locks of Git LFS", function () {
     await alice.git("lfs", "unlock", "a.bin");
   });
 
-  it("answer as the File Locking API says, in pages, each with what its token may do", async () => {
+  it("follow the File Locking API: pages, and the permissions of each token", async () => {
     const repo = await world.repo();
     const reads = await world.token(repo, "read");
     const other = (await world.token(repo, "write")).split("?")[0] ?? "";

@@ -1,4 +1,4 @@
-/** Large files on the bus: one blob each, named after the SHA-256 of what is in it. */
+/** Stores large files on the bus: one blob each, named after the SHA-256 of its content. */
 import { createHash } from "node:crypto";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -32,8 +32,8 @@ export class LfsStore {
   }
 
   /**
-   * Resolves when it is durable, and held for a while. Refuses with `content_differs` what is not what it is called, of
-   * which nothing stays, and with `storage_full` what is too much for the account.
+   * Resolves when the file is durable and held for a while. Refuses content that does not match its id with
+   * `content_differs` and deletes it. Refuses a file past the account's limit with `storage_full`.
    */
   async put(
     accountId: string,
@@ -76,7 +76,7 @@ export class LfsStore {
   }
 }
 
-/** Passes on no more than it may be; `ended` is called before the last of it is stored. */
+/** Passes on bytes up to the file's size. Calls `ended` before the last chunk is stored. */
 async function* checkedAs(
   { oid, bytes }: LfsObject,
   content: AsyncIterable<Uint8Array>,

@@ -141,7 +141,7 @@ describe("Git LFS", function () {
     });
   }
 
-  it("batch() tells what to do with each object, and objects come back as they went", async () => {
+  it("batch() returns an action for each object, and objects download as they were uploaded", async () => {
     const repo = await world.repo();
     const content = randomBytes(2 * BLOB_CHUNK_BYTES + 77);
     const object = made(content);
@@ -178,7 +178,7 @@ describe("Git LFS", function () {
     expect((await batch(repo, "download", [other]))[0]?.error?.code).to.equal(422);
   });
 
-  it("download() gives any range of bytes, as a download that broke off goes on", async () => {
+  it("download() serves any byte range, so that an interrupted download can resume", async () => {
     const repo = await world.repo();
     for (const bytes of [10, 3 * BLOB_CHUNK_BYTES + 5]) {
       const content = randomBytes(bytes);
@@ -205,7 +205,7 @@ describe("Git LFS", function () {
     }
   });
 
-  it("upload() takes nothing that is not what it is called, and keeps nothing of it", async () => {
+  it("upload() refuses and discards an object whose bytes do not match its id", async () => {
     const repo = await world.repo();
     for (const bytes of [100, 2 * BLOB_CHUNK_BYTES + 1]) {
       const content = randomBytes(bytes);
@@ -238,7 +238,7 @@ describe("Git LFS", function () {
     }
   });
 
-  it("opens to tokens of the repository alone: without one 401, with another 403, to read with one that reads", async () => {
+  it("accepts only tokens of the repository: answers 401 without one, 403 with another, and 403 to a write with a read token", async () => {
     const [repo, other] = [await world.repo(), await world.repo()];
     const content = Buffer.from("shown to whom it is for");
     const object = await upload(repo, content);
@@ -274,7 +274,7 @@ describe("Git LFS", function () {
     expect((await ask(other, `objects/${object.oid}`)).bytes).to.deep.equal(content);
   });
 
-  it("is read-only where the repository is", async () => {
+  it("is read-only if the repository is", async () => {
     const repo = await world.repo();
     const object = await upload(repo, Buffer.from("before"));
     await world.actors.call(repoContract, repo.id, "configure", { readOnly: true });
@@ -287,7 +287,7 @@ describe("Git LFS", function () {
     expect((await ask(repo, `objects/${object.oid}`)).status).to.equal(200);
   });
 
-  it("batch() takes LFS_BATCH_MAX objects of half of what a repository may have, and no more of either", async () => {
+  it("batch() accepts LFS_BATCH_MAX objects, each up to half of a repository's limit, and refuses more of either", async () => {
     const repo = await world.repo();
     const many = (count: number) =>
       Array.from({ length: count }, (_, i) => ({ oid: i.toString(16).padStart(64, "0"), size: 1 }));
@@ -310,7 +310,7 @@ describe("Git LFS", function () {
     expect(third?.error?.code).to.equal(507);
   });
 
-  it("refuses what is no question, and says why", async () => {
+  it("refuses malformed requests and says why", async () => {
     const repo = await world.repo();
     const object = { oid: "0".repeat(64), size: 1 };
     for (const [json, status] of [
@@ -341,7 +341,7 @@ describe("Git LFS", function () {
     expect((await ask(repo, "elsewhere")).status).to.equal(404);
   });
 
-  it("has so many transfers at a time, and the next one comes back later", async () => {
+  it("limits concurrent transfers, and asks one more to retry later", async () => {
     const busy = await world.gateway({ transfersMax: 1 });
     const repo = await world.repo();
     const content = randomBytes(1_000);
@@ -369,7 +369,7 @@ describe("Git LFS", function () {
     expect((await ask(repo, `objects/${object.oid}`, { at: busy })).status).to.equal(200);
   });
 
-  it("an upload whose client leaves names nothing, and it can be brought again", async () => {
+  it("an upload whose client disconnects stores no object, and can be repeated", async () => {
     const repo = await world.repo();
     const content = randomBytes(4 * BLOB_CHUNK_BYTES);
     const { oid, size } = made(content);

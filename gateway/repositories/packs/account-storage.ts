@@ -11,7 +11,7 @@ import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 /** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
 const GIT_STORED_SMALL_BYTES = 1024 * 1024;
 const GIT_STORED_TOLD_MS = 1_000;
-/** How long a gateway goes by what it knows of an account: what is small may go past the bound by that. */
+/** How long a gateway uses a cached count of an account's bytes. Small packs may exceed the limit meanwhile. */
 const GIT_STORED_KNOWN_MS = 10_000;
 
 interface Known {
@@ -25,7 +25,7 @@ interface Known {
 export interface StoredThing {
   accountId: string;
   bytes: number;
-  /** Has to be stored, whatever else there is: what is there is put together, to take up less. */
+  /** Ignores the limit: upkeep stores a pack that replaces others and so frees bytes. */
   isUpkeep?: boolean | undefined;
 }
 

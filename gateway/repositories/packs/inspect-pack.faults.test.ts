@@ -36,7 +36,7 @@ describe("inspectPack()", function () {
     return { work, files: filesOf(join(folder, name.replace(".pack", ""))), places };
   }
 
-  it("reads types of tips by itself as git does, also behind deltas", async () => {
+  it("reads the types of tips itself as git does, also behind deltas", async () => {
     const { work, files, places } = await packed(20);
     const listed = await work.git("cat-file", "--batch-all-objects", "--batch-check");
     const expected = listed
@@ -49,7 +49,7 @@ describe("inspectPack()", function () {
     expect(expected).to.have.length(60);
   });
 
-  it("reads deltas of READ_DELTA_BYTES_MAX by itself, and leaves more to git", async () => {
+  it("reads deltas of READ_DELTA_BYTES_MAX itself, and leaves larger ones to git", async () => {
     const { files, places } = await packed(20);
     const { whole } = withWhole(files);
     if (!whole) throw new Error("it is not small");
@@ -66,7 +66,7 @@ describe("inspectPack()", function () {
     expect(await inspected(bytes - 1)).to.contain("Cannot list objects of a push");
   });
 
-  it("takes treesMax directories and not one more, whoever lists them", async () => {
+  it("accepts treesMax directories and refuses one more, whether git or our code lists them", async () => {
     for (const commits of [40, 70]) {
       const { files, places } = await packed(commits);
       const inspected = (treesMax: number) =>
@@ -76,7 +76,7 @@ describe("inspectPack()", function () {
     }
   });
 
-  it("takes objects of as many bytes, each and together, as are set, and not one more", async () => {
+  it("accepts objects up to the limits for each and for all, and refuses one byte more", async () => {
     for (const commits of [20, 70]) {
       const { work, files, places } = await packed(commits);
       const format = "--batch-check=%(objectsize)";
@@ -98,7 +98,7 @@ describe("inspectPack()", function () {
     expect(inflatedBytes(GIT_SIZES)).to.equal(INFLATED_FACTOR * REPO_BYTES_MAX);
   });
 
-  it("ends with its caller", async () => {
+  it("ends when its caller's signal aborts", async () => {
     const { files, places } = await packed(70);
     const gone = new AbortController();
     gone.abort("gone");

@@ -1,5 +1,5 @@
 /**
- * Looks at what a push brought before anything can refer to it: sizes, the tips' types, how deep its directories are.
+ * Inspects a pushed pack before any ref can name its objects: sizes, the types of tips, and the depth of directories.
  */
 import { createInterface } from "node:readline";
 import {
@@ -23,9 +23,9 @@ const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 
 interface Inspected {
-  /** Why nothing of it may be used. */
+  /** The reason to refuse the whole pack. */
   fault?: string;
-  /** Types of those that were asked for and are in the pack. */
+  /** Types of the requested objects that are in the pack. */
   types: Map<string, string>;
   /** The depth of the directory tree with the new objects. */
   treeDepth: number;
@@ -33,7 +33,7 @@ interface Inspected {
 
 const TOO_MANY = "it has too many directories; push its history in parts";
 
-/** `below`: how many directories may lie below each other in what is there already. */
+/** `below` is the bound of the directory depth of the stored objects. */
 export async function inspectPack(
   files: PackFiles,
   folders: ObjectFolders,

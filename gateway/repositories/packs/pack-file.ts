@@ -57,7 +57,7 @@ export class PackIndex {
 
 export const countIn = (index: Buffer) => index.readUInt32BE(FANOUT_AT + 4 * 255);
 
-/** All objects of a pack that git has checked. Throws Error where it is not as git makes them. */
+/** Returns all objects of a pack that git has checked. Throws Error for another format than git writes. */
 export function readPack(pack: Buffer, index: PackIndex): PackedObject[] {
   return Array.from({ length: index.count }, (_, at) => {
     const entry = entryAt(pack, index.offset(at));
@@ -69,7 +69,7 @@ export function readPack(pack: Buffer, index: PackIndex): PackedObject[] {
   });
 }
 
-/** Unpacked bytes of all deltas: of each some are unpacked, to see what it makes. */
+/** Returns the decompressed size of all deltas. Part of each delta must be decompressed to learn its result size. */
 export function deltaBytesIn(pack: Buffer, index: PackIndex): number {
   let sum = 0;
   for (let at = 0; at < index.count; at++) {
@@ -111,7 +111,7 @@ function entryAt(pack: Buffer, at: number): Entry {
   return { at, type, bytes, dataAt: next, base: at - distance };
 }
 
-/** A delta is of the type of what it changes. */
+/** A delta has the type of its base. */
 function typeOf(pack: Buffer, index: PackIndex, entry: Entry): string {
   let { type, base } = entry;
   while (base !== undefined) {

@@ -123,7 +123,7 @@ export class PackStore {
     return held;
   }
 
-  /** Writes it to files. Rejects where it is not there, or is not what it was. */
+  /** Writes a pack to files. Rejects if it is missing or damaged. */
   async get(accountId: string, pack: Pack, files: PackFiles, signal: AbortSignal): Promise<void> {
     await using index = await open(files.index, "wx");
     await using packed = await open(files.pack, "wx");

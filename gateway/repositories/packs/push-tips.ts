@@ -1,4 +1,4 @@
-/** Holds the values a push gives to refs against the objects that are there, and tells which only add to what was. */
+/** Checks the new values of a push against the stored objects, and finds the fast-forwards. */
 import { isProtected, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   commandFault,

@@ -1,4 +1,4 @@
-/** Takes in the pack of a push where nothing can see it, and lets git check every object and link of it. */
+/** Receives the pack of a push in an isolated folder, where git checks every object and link. */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";

@@ -14,7 +14,7 @@ import { measureWholeDepth } from "./tree-depth.ts";
 
 const signal = new AbortController().signal;
 
-describe("how deep directories are", function () {
+describe("depth of directories", function () {
   this.timeout(240_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -44,7 +44,7 @@ describe("how deep directories are", function () {
     return await work.tryGit("push", gateway.remote(repo), `+${commit}:refs/heads/${branch}`);
   };
 
-  it("is bounded in all there is, though each push puts no more on it than nobody looks at", async () => {
+  it("is limited in the whole repository, even if each push adds too little to be measured", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     let tree = await work.tree("100644", "f", await work.object("blob", "x"));
@@ -65,7 +65,7 @@ describe("how deep directories are", function () {
     expect(await depthOf(repo)).to.equal(TREE_DEPTH_MAX);
   });
 
-  it("keeps nobody out who changes what is nested, however often, and is measured anew with upkeep", async () => {
+  it("allows repeated changes in nested directories, and is measured again by upkeep", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     const path = `${Array.from({ length: 24 }, (_, i) => `d${i}`).join("/")}/file`;
@@ -85,7 +85,7 @@ describe("how deep directories are", function () {
     expect(await depthOf(repo)).to.equal(50);
   });
 
-  it("measureWholeDepth() looks at treesMax directories and not one more, and no further down than may be", async () => {
+  it("measureWholeDepth() reads at most treesMax directories, and none below the depth limit", async () => {
     const work = await world.checkout();
     const place = { cwd: work.folder, environment: { GIT_DIR: ".git" } };
     const leaf = await work.tree("100644", "f", await work.object("blob", "x"));

@@ -86,7 +86,7 @@ export async function measureWholeDepth(
     },
   };
   const answers = batchOf(git.stdout);
-  // Each level is below the one before, so there are no more of them than may be.
+  // Each iteration descends one level, so the depth limit bounds the loop.
   for (let levels = 1; level.length > 0; levels++) {
     if (levels > TREE_DEPTH_MAX) return TREE_DEPTH_MAX + 1;
     if (children.size + level.length > treesMax) return undefined;

@@ -16,7 +16,7 @@ import { type ChildCommand, endGroup } from "./spawner-wire.ts";
 export const GIT_PROCESS_CPU_S_MAX = 300;
 /** A file it may write: twice the bytes of the largest repository. What comes from elsewhere has a bound of its own. */
 export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
-/** Bytes of a process's output where all of it is kept: REFS_MAX refs with the longest names. */
+/** Bytes of a process's output that is buffered whole: REFS_MAX refs with the longest names. */
 const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GitOptions {
@@ -29,7 +29,10 @@ export interface GitOptions {
   msMax?: number;
   /** Size limit of each file that git writes. */
   fileBytesMax?: number;
-  /** Hears what it says on its error output, piece by piece: for what is rare, since it is then started from here. */
+  /**
+   * Receives the error output in chunks. Only for rare processes, because such a process is forked from the gateway
+   * itself.
+   */
   onStderr?: (text: string) => void;
 }
 
@@ -65,7 +68,7 @@ const ENVIRONMENT = {
 const CONFIG = {
   "core.hooksPath": "/nonexistent",
   "core.logAllRefUpdates": "false",
-  // A cache: what is durable is on the bus.
+  // The folder is a cache. Durable data is on the bus.
   "core.fsync": "none",
   "core.bigFileThreshold": "16m",
   "core.packedGitWindowSize": "16m",
@@ -146,7 +149,7 @@ function spawnHere(
     cwd,
     env: environment,
     stdio: ["pipe", "pipe", "pipe"],
-    // A group of its own, so that what it starts ends with it.
+    // A separate process group, so that its children end with it.
     detached: true,
   });
   let stderr = "";
@@ -162,8 +165,8 @@ function spawnHere(
 }
 
 /**
- * Runs git to its end and gives back what it printed. Rejects with the signal's reason once that is aborted, and with
- * ActorError `limit_reached` where it prints more than is taken.
+ * Runs git to its end and returns its output. Rejects with the signal's reason if aborted, and with ActorError
+ * `limit_reached` if the output is too long.
  */
 export async function runGit(
   parameters: readonly string[],

@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 const limits = { processes: 3, perRepo: 2, queue: 3, queuePerRepo: 2, queueMs: 10_000 };
 
 describe("process slots", () => {
-  it("enter() lets in so many of one repository and in all, and others in their order", async () => {
+  it("enter() admits the maximum per repository and in all, and the others in their order", async () => {
     const slots = new ProcessSlots(limits);
     const first = await slots.enter(of("a"), never);
     const second = await slots.enter(of("a"), never);
@@ -32,7 +32,7 @@ describe("process slots", () => {
     expect([slots.running, slots.waiting]).to.deep.equal([0, 0]);
   });
 
-  it("enter() refuses past the queue, past its part for one repository, and past its time", async () => {
+  it("enter() refuses past the queue, past one repository's share of it, and past the timeout", async () => {
     const slots = new ProcessSlots({ ...limits, processes: 1, queueMs: 20 });
     const leave = await slots.enter(of("a"), never);
     const waiting = ["a", "a", "b"].map((repo) => refusalOf(slots.enter(of(repo), never)));
@@ -47,7 +47,7 @@ describe("process slots", () => {
     (await slots.enter(of("a"), never))();
   });
 
-  it("enter() ends when the caller leaves, and its place goes to the next", async () => {
+  it("enter() ends when the caller's signal aborts, and the next one gets the slot", async () => {
     const slots = new ProcessSlots({ ...limits, processes: 1 });
     const leave = await slots.enter(of("a"), never);
     const gone = new AbortController();
@@ -63,7 +63,7 @@ describe("process slots", () => {
     expect(slots.running).to.equal(0);
   });
 
-  it("enter() gives one account half of the places while others wait, and all of them where nobody does", async () => {
+  it("enter() gives one account half of the slots while others wait, and all slots otherwise", async () => {
     const slots = new ProcessSlots({ ...limits, processes: 4, queue: 8 });
     const first = await Promise.all(["a1", "a2", "a3", "a4"].map((n) => slots.enter(of(n), never)));
     const order: string[] = [];
@@ -80,7 +80,7 @@ describe("process slots", () => {
     expect([slots.running, slots.waiting]).to.deep.equal([0, 0]);
   });
 
-  it("enter() lets one account fill half of the queue, and not a place more", async () => {
+  it("enter() lets one account fill half of the queue and no more", async () => {
     const slots = new ProcessSlots({ ...limits, processes: 1 });
     const leave = await slots.enter(of("a1"), never);
     const waiting = ["a1", "a2"].map((name) => slots.enter(of(name), never));

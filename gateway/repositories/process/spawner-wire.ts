@@ -22,7 +22,7 @@ export type SpawnerNews =
   /** `code` is null where a signal ended it, or it could not be started. */
   | { place: number; code: number | null; stderr: string };
 
-/** The first line on a connection says what it is for. */
+/** The first line of a connection names its place and use. */
 export const placeLine = (place: number, use: "input" | "output") => `${place} ${use}\n`;
 
 /** Ends a child that leads its group, and all it started. */

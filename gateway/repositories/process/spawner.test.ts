@@ -12,7 +12,7 @@ import { GIT_SPAWNER_PLACES } from "./spawner-wire.ts";
 
 const MAIN = join(import.meta.dirname, "../testing/spawner-user-main.ts");
 
-describe("the process that starts processes", () => {
+describe("Spawner", () => {
   let folder: string;
   let spawner: Spawner;
   beforeEach(async () => {
@@ -42,14 +42,14 @@ describe("the process that starts processes", () => {
     return child;
   }
 
-  it("gives a child its input, folder and environment, and gives back what it says", async () => {
+  it("gives a child its input, folder and environment, and returns its output", async () => {
     const child = await spawned(shell('pwd; echo "$A"; cat; echo bad >&2; exit 3', { A: "b" }));
     child.stdin.end("in");
     expect(await text(child.stdout)).to.equal(`${folder}\nb\nin`);
     expect(await child.exit).to.deep.equal({ code: 3, stderr: "bad\n" });
   });
 
-  it("carries much both ways, and a child that reads nothing hinders nobody", async () => {
+  it("carries large input and output, and a child that reads nothing blocks no other", async () => {
     const much = "x".repeat(5_000_000);
     const child = await spawned(shell("cat"));
     child.stdin.end(much);
@@ -63,18 +63,18 @@ describe("the process that starts processes", () => {
     expect((await unheard.exit).code).to.equal(0);
   });
 
-  it("says of what cannot be started that it has ended", async () => {
+  it("reports a program that cannot start as ended", async () => {
     const child = await spawned({ ...shell(""), file: "/nonexistent" });
     expect(await child.exit).to.deep.include({ code: null });
   });
 
-  it("ends a child with all it started", async () => {
+  it("ends a child with all its descendants", async () => {
     const child = await spawned(shell("sleep 600 & sleep 600"));
     child.end();
     expect((await child.exit).code).to.equal(null);
   });
 
-  it("has none for more at once than it has places, and makes them anew", async () => {
+  it("starts at most GIT_SPAWNER_PLACES children at once, and then prepares new places", async () => {
     const children = [await spawned(shell("cat"))];
     for (let i = 0; i <= 2 * GIT_SPAWNER_PLACES; i++) {
       const child = spawner.spawn(shell("cat"));
@@ -89,7 +89,7 @@ describe("the process that starts processes", () => {
     expect(exits.every(({ code }) => code === 0)).to.equal(true);
   });
 
-  it("takes what it started along when it is killed, and another comes in its place", async () => {
+  it("ends its children when it is killed, and is replaced", async () => {
     const child = await spawned(shell("echo $$; exec sleep 600"));
     const [line] = await child.stdout.take(1).toArray();
     const { pid } = spawner;
@@ -108,7 +108,7 @@ describe("the process that starts processes", () => {
     expect(spawner.pid).to.not.equal(pid);
   });
 
-  it("ends with who started it, however that ends, and leaves nothing behind", async () => {
+  it("ends with the process that started it, however that ends, and leaves nothing behind", async () => {
     await using user = new ChildProgram([process.execPath, MAIN, folder], {});
     const [, child, own] = /^runs (\d+) by (\d+)$/.exec(await user.line("runs ")) ?? [];
     user.signal("SIGKILL");

@@ -1,4 +1,4 @@
-/** Has children started by a small process: a large one stands still while the system makes a copy of it for each. */
+/** Starts children from a small process, because each fork of a large process blocks it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -108,7 +108,7 @@ class SpawnerLife {
     });
     const exit = ended.then(async (said) => {
       input.destroy();
-      // Output that nobody has begun to read is not wanted.
+      // Output without a reader is discarded.
       if (output.readableFlowing === null && output.listenerCount("readable") === 0)
         output.resume();
       if (!output.closed) await once(output, "close");
@@ -134,7 +134,7 @@ class SpawnerLife {
     this.#process = child;
     child.on("message", (news: SpawnerNews) => this.#hear(news));
     child.once("error", () => this.#end());
-    // By then its last messages have arrived.
+    // At `disconnect` all messages of the process have arrived.
     child.once("disconnect", () => this.#end());
     child.unref();
     child.channel?.unref();

@@ -232,7 +232,7 @@ async function toFile(
   signal: AbortSignal,
 ): Promise<void> {
   await using file = await open(path, "wx");
-  // Not before: what a process has said when it ends, and nobody listens to yet, is lost.
+  // Start git only here: unread output is lost when its process ends.
   const git = startGit(parameters, { cwd, environment, signal });
   git.stdin.end();
   for await (const chunk of git.stdout) await file.writeFile(chunk);

@@ -29,7 +29,7 @@ interface DiffFile {
   newMode: string | null;
   oldHash: string | null;
   newHash: string | null;
-  /** Lines; null of what is no text. */
+  /** Added lines, or null for a binary file. */
   additions: number | null;
   deletions: number | null;
 }

@@ -48,7 +48,7 @@ describe("reading objects", function () {
   const read = async (repo: OpenedRepo, name: string) =>
     (await readers.reader(repo, signal).read(name))?.content.toString();
 
-  it("answers many questions in their order, whatever is in the names", async () => {
+  it("answers many requests in their order, whatever characters names contain", async () => {
     const { open, commit } = await pushed();
     const repo = await open();
     const reader = readers.reader(repo, signal);
@@ -74,7 +74,7 @@ describe("reading objects", function () {
     expect(readers.size).to.equal(1);
   });
 
-  it("finds what is there though the cache was emptied, and made again by somebody else", async () => {
+  it("finds stored objects after another process emptied and rebuilt the cache", async () => {
     const { open, commit, push, work } = await pushed();
     const before = await open();
     expect(await read(before, `${commit}:file.txt`)).to.equal("content");
@@ -93,7 +93,7 @@ describe("reading objects", function () {
     expect(listed.stdout.toString()).to.equal("2\n");
   });
 
-  it("reads large objects beside small ones, whole", async () => {
+  it("reads large objects completely beside small ones", async () => {
     const content = "0123456789abcdef".repeat(200_000);
     const { open, commit } = await pushed(content);
     const reader = readers.reader(await open(), signal);
@@ -107,7 +107,7 @@ describe("reading objects", function () {
     expect(head?.type).to.equal("tree");
   });
 
-  it("goes on with the same process over pushes, and sees what they brought", async () => {
+  it("reuses the same process over pushes, and sees their objects", async () => {
     const { work, push, open } = await pushed();
     await read(await open(), "HEAD");
     const { cwd } = await held(await open());
@@ -119,7 +119,7 @@ describe("reading objects", function () {
     expect((await held(await open())).cwd).to.equal(cwd);
   });
 
-  it("has a process for so many repositories; the one used longest ago makes room, one in use never", async () => {
+  it("limits its processes: ends the least recently used one to make room, and never one in use", async () => {
     const [one, two, three] = await Promise.all([pushed(), pushed(), pushed()]);
     const opened = await Promise.all([one.open(), two.open(), three.open()]);
     const [first, second, third] = opened as [OpenedRepo, OpenedRepo, OpenedRepo];
@@ -132,7 +132,7 @@ describe("reading objects", function () {
     expect(await read(first, `${one.commit}:file.txt`)).to.equal("content");
   });
 
-  it("lets those go that nobody uses, and those that are old", async () => {
+  it("ends processes that are idle or old", async () => {
     const { open, commit } = await pushed();
     const repo = await open();
     await read(repo, commit);
@@ -151,7 +151,7 @@ describe("reading objects", function () {
     expect(await read(repo, `${commit}:file.txt`)).to.equal("content");
   });
 
-  it("asks another process where one is killed", async () => {
+  it("repeats a request with another process if one is killed", async () => {
     const { open, commit } = await pushed();
     const repo = await open();
     using view = await readers.view(repo, signal);
@@ -170,7 +170,7 @@ describe("reading objects", function () {
     expect(await read(repo, `${commit}:file.txt`)).to.equal("content");
   });
 
-  it("many who come at once share one process", async () => {
+  it("concurrent requests share one process", async () => {
     const { open, commit } = await pushed();
     const repo = await open();
     const all = await Promise.all(

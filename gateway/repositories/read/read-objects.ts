@@ -235,7 +235,7 @@ export class ObjectReaders {
   }
 }
 
-/** Objects of a manifest are there where its packs are, or those that hold the same. */
+/** A process can read a manifest's objects if it has those packs, or packs compacted from them. */
 function serves({ process, generation, packs }: Opened, manifest: Manifest): boolean {
   if (process.ended || generation !== manifest.generation) return false;
   for (const sha256 of manifest.packs.keys()) if (!packs.has(sha256)) return false;

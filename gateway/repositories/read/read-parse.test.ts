@@ -8,7 +8,7 @@ const HEAD = `tree ${TREE}\nparent ${"2".repeat(40)}\nparent ${"3".repeat(40)}\n
 describe("parseCommit()", () => {
   const parse = (text: string) => parseCommit("0".repeat(40), Buffer.from(text));
 
-  it("takes the first of each field, all parents, and nothing of what goes on with a blank", () => {
+  it("reads the first of each field and all parents, and skips continuation lines", () => {
     const more = `author C <c@x> 9 +0000\ngpgsig x\n tree ${"4".repeat(40)}\nencoding UTF-8\n`;
     expect(parse(`${HEAD}${more}\nmessage\n\nbody\n`)).to.deep.equal({
       hash: "0".repeat(40),
@@ -23,7 +23,7 @@ describe("parseCommit()", () => {
     expect(parse("tree x").message).to.equal("");
   });
 
-  it("takes a moment for a commit of very many lines, whatever they are called", () => {
+  it("parses a commit of very many lines in a short time, whatever their names", () => {
     for (const line of ["x y\n", `parent ${"2".repeat(40)}\n`, "gpgsig x\n y\n"]) {
       const elapsed = processorTime();
       const { treeHash } = parse(`${HEAD}${line.repeat(100_000)}\nmessage`);

@@ -1,4 +1,4 @@
-/** One `git cat-file` that stays, and answers what objects are and what is in them, in the order of the questions. */
+/** A long-running `git cat-file` that returns the types and contents of objects, in the order of requests. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
@@ -15,7 +15,7 @@ export interface ObjectHead {
   bytes: number;
 }
 
-/** An object with what is in it. */
+/** An object with its content. */
 export interface ReadObject extends ObjectHead {
   content: Buffer;
 }
@@ -37,7 +37,7 @@ export class ReadProcess {
   #waiting: Question[] = [];
   #chunks: Buffer[] = [];
   #bytes = 0;
-  /** Bytes below which nothing can be said. */
+  /** Bytes needed before the next object can be parsed. */
   #needed = 1;
   #late: NodeJS.Timeout | undefined;
   #ended = false;
@@ -130,7 +130,7 @@ export class ReadProcess {
   }
 }
 
-/** The process is gone. The object may be fine, so another process can be asked. */
+/** The process died. Another process can serve the same request. */
 export class ReadProcessGone extends Error {}
 const gone = () => new ReadProcessGone("Cannot read object: the process has ended");
 

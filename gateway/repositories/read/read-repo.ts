@@ -14,7 +14,7 @@ export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
 /** Bytes of all commits of one log: two of the largest, or LOG_ENTRIES_MAX with messages of ten pages. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A file that is there; its content is read when it is asked for. */
+/** An existing file, whose content is read on demand. */
 export interface FoundFile {
   /** Object id of the blob. */
   id: string;
@@ -22,7 +22,7 @@ export interface FoundFile {
   content(): Promise<Buffer>;
 }
 
-/** Hears how many bytes are about to be read for what is shown, and throws where there are too many. */
+/** Reserves memory for a response before its bytes are read. Throws past the limit. */
 export type Hold = (bytes: number) => void;
 
 /**
@@ -70,8 +70,8 @@ export class RepoReader {
   }
 
   /**
-   * By first parents, the newest first; nothing while HEAD has no commit. Throws ActorError `not_found` where there
-   * is no such ref, and `object_too_large` where the commits are larger than a log may be.
+   * Lists commits along first parents, newest first; none while HEAD has no commit. Throws ActorError `not_found` for
+   * an unknown ref, and `object_too_large` if the commits exceed the limit of a log.
    */
   async log(
     ref: string,
@@ -107,13 +107,13 @@ export class RepoReader {
     return commits;
   }
 
-  /** Undefined where there is none of this id. */
+  /** Undefined if no commit has this id. */
   async commit(id: string, hold = ANY): Promise<Commit | undefined> {
     const found = await this.#shown(id, "commit", hold);
     return found && parseCommit(id, found.content);
   }
 
-  /** One level, in git's order. */
+  /** The entries of one directory, in git's order. */
   async tree(id: string, hold = ANY): Promise<TreeEntry[] | undefined> {
     const found = await this.#shown(id, "tree", hold);
     return found && parseTree(found.content);
@@ -124,7 +124,7 @@ export class RepoReader {
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
-  /** Undefined for what is no file, which a link is: its content is where it leads. */
+  /** Undefined for anything but a file. A link counts as a file whose content is its target. */
   async file(ref: string, path: string): Promise<FoundFile | undefined> {
     const normal = normalPath(path);
     const commit = normal && (await this.resolve(ref));
@@ -133,7 +133,7 @@ export class RepoReader {
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
-  /** The mode and id of what is at a path of a commit. */
+  /** The mode and id of the entry at a path of a commit. */
   async entry(commit: string, path: string): Promise<{ mode: string; hash: string } | undefined> {
     const slash = path.lastIndexOf("/");
     const parent = slash < 0 ? "" : path.slice(0, slash);
@@ -144,7 +144,7 @@ export class RepoReader {
     return undefined;
   }
 
-  /** A branch leads to a commit, or what it was read from is not the repository. */
+  /** A branch always points to a commit. Otherwise the view is damaged. */
   #isBranch(ref: string): boolean {
     const { refs } = this.#repo.manifest;
     return ref === "HEAD" || ref.startsWith("refs/heads/") || refs.has(`refs/heads/${ref}`);

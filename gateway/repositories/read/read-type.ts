@@ -1,7 +1,4 @@
-/**
- * Tells what a file is by its first bytes: a few kinds that browsers show and that cannot do harm, text, or just
- * bytes.
- */
+/** Detects a file's media type by its first bytes: a few harmless types that browsers show, text, or binary. */
 import { SNIFFED_BYTES } from "../../../schemas/repositories/limits.ts";
 
 const SIGNATURES: readonly [type: string, at: number, bytes: string][] = [

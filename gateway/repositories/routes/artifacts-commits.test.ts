@@ -49,7 +49,7 @@ describe("commits by REST", function () {
       .filter(Boolean)
       .map((line) => line.replace(/^(\d+) [0-9a-f]{40} 0\t/, "$1 "));
 
-  it("makes the first commit, and clients have it", async () => {
+  it("makes the first commit, which clients can clone", async () => {
     const { status, result } = await commit({
       expected: null,
       message: "First\n\nbody",
@@ -100,7 +100,7 @@ describe("commits by REST", function () {
     expect(await isomorphicGit.resolveRef({ fs, dir: folder, ref: "HEAD" })).to.equal(result.hash);
   });
 
-  it("changes, adds and deletes on what is there, and leaves the rest", async () => {
+  it("changes, adds and deletes files, and leaves the others", async () => {
     const paths = ["a", "b/c", "b/d", "b-x", "b.x", "e/f/g", "z"];
     await commit({ changes: paths.map((path) => ({ path, content: path })) });
     await commit({ changes: [{ path: "a", content: "#!", mode: "100755" }] });
@@ -147,7 +147,7 @@ describe("commits by REST", function () {
     expect((await put("again", "x")).status).to.equal(201);
   });
 
-  it("goes on from what git pushed, and git from it", async () => {
+  it("continues from a pushed commit, and a push continues from it", async () => {
     const work = await world.checkout();
     await work.commit("pushed", "pushed.txt");
     await work.git("push", "-q", world.remote(made), "main");
@@ -161,7 +161,7 @@ describe("commits by REST", function () {
     expect((await world.ask(`${at}/log`)).result).to.have.length(4);
   });
 
-  it("409 where the branch is not where it is expected, and nothing is done", async () => {
+  it("answers 409 and changes nothing if the branch is not at the expected commit", async () => {
     const first = (await put("a", "1", { expected: null })).result;
     const second = (await put("a", "2", { expected: first.hash })).result;
     expect(second.before).to.equal(first.hash);
@@ -176,7 +176,7 @@ describe("commits by REST", function () {
     expect((await world.ask(`${at}/raw/main/a`)).text).to.equal("2");
   });
 
-  it("goes on where the repository was cleaned up meanwhile, though a tip is expected", async () => {
+  it("succeeds with an expected tip although upkeep rewrote the repository meanwhile", async () => {
     const { result } = await put("a", "1");
     const { parts } = world.opened.repositories;
     const { actors } = parts;
@@ -199,7 +199,7 @@ describe("commits by REST", function () {
     expect([made.before, swaps]).to.deep.equal([result.hash, 2]);
   });
 
-  it("of many that expect the same one is made; of many that expect nothing all are", async () => {
+  it("makes one of many commits that expect the same tip, and all of many that expect none", async () => {
     const { result } = await put("a", "0");
     const racing = await Promise.all(
       Array.from({ length: 8 }, (_, i) => put(`r${i}`, "x", { expected: result.hash })),
@@ -233,7 +233,7 @@ describe("commits by REST", function () {
     expect((await put("a", "1", { allow_empty: true })).status).to.equal(201);
   });
 
-  it("makes branches, with a history where a base is named", async () => {
+  it("makes branches, which have the history of their base if one is named", async () => {
     const { result } = await put("a", "0");
     const orphan = await put("b", "0", { branch: "orphan/one" });
     expect([orphan.result.parents, orphan.result.ref]).to.deep.equal([[], "refs/heads/orphan/one"]);
@@ -326,7 +326,7 @@ describe("commits by REST", function () {
     expect((await world.ask(`${at}/log`)).result).to.have.length(1);
   });
 
-  it("takes as much as it says, and no more", async () => {
+  it("accepts commits up to the documented limits and refuses more", async () => {
     const changes = Array.from({ length: COMMIT_CHANGES_MAX }, (_, i) => ({
       path: `f${i}`,
       content: `${i}`,
@@ -352,7 +352,7 @@ describe("commits by REST", function () {
     expect(bytes.length).to.equal(FILE_BYTES_MAX);
   });
 
-  it("refuses what a push may not do either, and what the token may not", async () => {
+  it("refuses changes that a push may not make, and tokens without permission", async () => {
     await put("a", "0");
     await world.ask(at, { method: "PATCH", json: { protected_refs: ["refs/heads/main"] } });
     expect((await put("a", "1")).status).to.equal(201);
@@ -370,7 +370,7 @@ describe("commits by REST", function () {
     expect((await world.post("/commits/repos/none/commits", json)).status).to.equal(404);
   });
 
-  it("what was committed is there when the cache is not, and leaves nothing behind in it", async () => {
+  it("serves a commit after the cache is deleted, and leaves no temporary files in the cache", async () => {
     const { result } = await put("a", "kept");
     await until("no place is held", () => world.git.parts.slots.running === 0);
     await rm(join(world.folder, "git", "repos"), { recursive: true });

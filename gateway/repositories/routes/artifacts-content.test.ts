@@ -7,7 +7,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import type { Checkout } from "../testing/git-world.ts";
 
-describe("routes of what is in a repository", function () {
+describe("routes of repository content", function () {
   this.timeout(120_000);
   let world: ArtifactsWorld;
   let work: Checkout;
@@ -44,7 +44,7 @@ describe("routes of what is in a repository", function () {
   const ask: ArtifactsWorld["ask"] = (path, ...parameters) => world.ask(BASE + path, ...parameters);
   const at = (name: string) => work.git("rev-parse", name);
 
-  it("listRefs() shows them by name, by a prefix, from page to page", async () => {
+  it("listRefs() lists refs by name, by prefix and in pages", async () => {
     const { result, info } = await ask("/refs");
     expect(result.map(({ name }: { name: string }) => name)).to.deep.equal([
       "refs/heads/feature/x",
@@ -75,7 +75,7 @@ describe("routes of what is in a repository", function () {
     expect((await ask("/refs?limit=1000")).status).to.equal(200);
   });
 
-  it("getLog() goes by first parents from any kind of ref", async () => {
+  it("getLog() follows first parents from any kind of ref", async () => {
     const { result } = await ask("/log");
     expect(result).to.have.length(2);
     expect(result[0]).to.deep.include({
@@ -124,7 +124,7 @@ describe("routes of what is in a repository", function () {
     }
   });
 
-  it("getLog() clamps what is asked for, and skips over long histories", async () => {
+  it("getLog() clamps its parameters, and skips over long histories", async () => {
     const { result } = await world.post("/content/repos", { name: "long" });
     const long = await world.checkout();
     const commits = Array.from(
@@ -146,7 +146,7 @@ describe("routes of what is in a repository", function () {
     ]);
   });
 
-  it("getCommit() and getTree() know their own kind alone", async () => {
+  it("getCommit() and getTree() refuse objects of other types", async () => {
     const [commit, tree, blob] = [
       await at("main"),
       await at("main^{tree}"),
@@ -191,7 +191,7 @@ describe("routes of what is in a repository", function () {
     }
   });
 
-  it("getBlob(), getFile() and getRaw() give a file's bytes, with its id as ETag", async () => {
+  it("getBlob(), getFile() and getRaw() return a file's bytes, with its id as ETag", async () => {
     const id = await at("main:README.md");
     for (const path of [`/blob/${id}`, "/file?ref=main&path=README.md", "/raw/main/README.md"]) {
       const { status, text, headers } = await ask(path);
@@ -223,7 +223,7 @@ describe("routes of what is in a repository", function () {
     expect((await ask("/file?ref=HEAD&path=./src//a.txt")).text).to.equal("one\n");
   });
 
-  it("getFile() knows no directory, no way out, and nothing that is not there", async () => {
+  it("getFile() refuses directories, paths out of the repository, and missing files", async () => {
     for (const path of [
       "src",
       "nope",
@@ -255,7 +255,7 @@ describe("routes of what is in a repository", function () {
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 
-  it("getFile() gives the part that is asked for", async () => {
+  it("getFile() returns the requested range", async () => {
     const path = "/file?ref=main&path=README.md";
     const part = async (range: string, headers = {}) => {
       const answer = await ask(path, { headers: { Range: range, ...headers } });
@@ -276,7 +276,7 @@ describe("routes of what is in a repository", function () {
     expect((await part("bytes=0-1", { "If-Range": tag }))[0]).to.equal(206);
   });
 
-  it("getDiff() names the files, and shows their lines as git apply reads them", async () => {
+  it("getDiff() names the changed files, and returns a patch that git apply accepts", async () => {
     const { result } = await ask("/diff?base=v1&head=main");
     expect([result.base, result.head]).to.deep.equal([await at("side"), await at("main")]);
     const added = result.files.find(({ path }: { path: string }) => path === "src/run.sh");
@@ -308,7 +308,7 @@ describe("routes of what is in a repository", function () {
     expect((await ask("/diff?base=main")).errors[0]?.source?.pointer).to.equal("/head");
   });
 
-  it("getDiff() tells of renames, of what is no text, and when it is cut", async () => {
+  it("getDiff() reports renames, binary files and truncation", async () => {
     const { result } = await world.post("/content/repos", { name: "moved" });
     const place = await world.checkout();
     await writeFile(join(place.folder, "old"), "line\n".repeat(50));
@@ -341,7 +341,7 @@ describe("routes of what is in a repository", function () {
     expect(much.patch.length).to.be.within(2_000_000, 2 * 1024 * 1024);
   });
 
-  it("getArchive() gives all files of a commit, and the same bytes again", async () => {
+  it("getArchive() returns all files of a commit, byte for byte the same each time", async () => {
     const main = await at("main");
     const tar = await ask("/archive/main.tar.gz");
     expect(tar.status).to.equal(200);
@@ -380,7 +380,7 @@ describe("routes of what is in a repository", function () {
     expect([odd.status, odd.errors[0]?.source?.pointer]).to.deep.equal([400, "/archive"]);
   });
 
-  it("reads are by one process a repository, and go on where the cache is emptied below it", async () => {
+  it("reads use one process per repository, and continue after the cache is emptied", async () => {
     const readers = world.opened.repositories.parts.readers;
     const before = readers.size;
     for (let i = 0; i < 5; i++) await ask("/file?ref=main&path=README.md");
@@ -395,7 +395,7 @@ describe("routes of what is in a repository", function () {
     }
   });
 
-  it("what is read is as the last push left it", async () => {
+  it("reads return the state of the last push", async () => {
     for (let i = 0; i < 3; i++) {
       await work.commit(`${i}`, "counted.txt");
       await work.git("push", "-q", remote, "main");

@@ -119,7 +119,7 @@ const COMMIT_FILES = {
 
 type OfObject = Asked<z.output<typeof ObjectPath>>;
 
-/** The REST routes of what is in a repository. */
+/** The REST routes of a repository's content. */
 export function artifactContentRoutes(repositories: Repositories): Route[] {
   const { sizes } = repositories.parts;
   const held = new HeldBytes(READ_BYTES_MAX);

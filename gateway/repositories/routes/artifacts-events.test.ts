@@ -10,7 +10,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { giveToken, openAccount } from "../../testing/test-gateway.ts";
 
-describe("what is left on the bus of what is done with repositories", function () {
+describe("repository events and packs on the bus", function () {
   this.timeout(120_000);
   let world: ArtifactsWorld;
   before(async () => {
@@ -29,7 +29,7 @@ describe("what is left on the bus of what is done with repositories", function (
     });
   }
 
-  it("an event of each thing that happens, with its source and what it says", async () => {
+  it("publishes an event for each change, with its source and payload", async () => {
     const { result: made } = await world.post("/told/repos", { name: "Base", description: "d" });
     const work = await world.checkout();
     const head = await work.commit("first");
@@ -97,7 +97,7 @@ describe("what is left on the bus of what is done with repositories", function (
     expect(events).to.have.length(9);
   });
 
-  it("no token: only its SHA-256", async () => {
+  it("stores no token, only its SHA-256", async () => {
     const { result: made } = await world.post("/secret/repos", { name: "one" });
     const { result: minted } = await world.post("/secret/tokens", { repo: "one" });
     const { result: forked } = await world.post("/secret/repos/one/fork", { name: "two" });
@@ -124,7 +124,7 @@ describe("what is left on the bus of what is done with repositories", function (
     }
   });
 
-  it("packs of each account by themselves, and within one once, however often it is forked", async () => {
+  it("stores packs per account, each once within an account, however often a repository is forked", async () => {
     const blobs = new BlobStore(world.world.bus, systemClock);
     const before = await blobs.names("git");
     const stored = async () => [...(await blobs.names("git")).difference(before)].sort();

@@ -30,7 +30,7 @@ describe("forks", function () {
   const refsOf = async (name: string) =>
     (await world.ask(`/forks/repos/${name}/refs`)).result.map((ref: { name: string }) => ref.name);
 
-  it("have all that the origin had, and go their own way", async () => {
+  it("have all refs and objects of the origin, and then change independently", async () => {
     const { status, result } = await fork({ name: "all" });
     expect(status).to.equal(201);
     expect(result).to.deep.include({ name: "all", description: "first", default_branch: "main" });
@@ -59,7 +59,7 @@ describe("forks", function () {
     expect((await world.ask("/forks/repos/origin/log")).result).to.have.length(2);
   });
 
-  it("of the default branch only have nothing else, not even by its id", async () => {
+  it("of the default branch only give no access to other objects, not even by id", async () => {
     const { result } = await fork({ name: "branch", default_branch_only: true, description: null });
     expect(result).to.deep.include({ description: null, objects: 6 });
     expect(await refsOf("branch")).to.deep.equal(["refs/heads/main"]);
@@ -72,7 +72,7 @@ describe("forks", function () {
     expect(await copy.git("rev-parse", "FETCH_HEAD")).to.equal(await work.git("rev-parse", "main"));
   });
 
-  it("may be read-only, and are forked like others", async () => {
+  it("may be read-only, and can be forked in turn", async () => {
     const { result } = await fork({ name: "frozen", read_only: true });
     const pushed = await work.tryGit("push", world.remote(result), "main:new");
     expect(pushed.stderr).to.contain("read-only");
@@ -80,7 +80,7 @@ describe("forks", function () {
     expect(await refsOf("thawed")).to.have.length(3);
   });
 
-  it("of nothing are empty, whole or by their branch", async () => {
+  it("of an empty repository are empty, whole or by their branch", async () => {
     await world.post("/forks/repos", { name: "void", default_branch: "trunk" });
     for (const [name, only] of [
       ["void-1", false],
@@ -92,7 +92,7 @@ describe("forks", function () {
     }
   });
 
-  it("of the default branch only refuse an origin that has refs, but not that branch", async () => {
+  it("of the default branch only refuse an origin that has refs but no default branch", async () => {
     const made = (await world.post("/forks/repos", { name: "tagged" })).result;
     await work.git("push", "-q", world.remote(made), "main:refs/tags/only");
     const { status, errors } = await fork({ name: "x1", default_branch_only: true }, "tagged");
@@ -108,7 +108,7 @@ describe("forks", function () {
     expect(patched.errors[0]?.source).to.deep.equal({ pointer: "/default_branch" });
   });
 
-  it("of very many refs come in parts, and have them all", async () => {
+  it("of very many refs are made in several messages, and have all refs", async () => {
     const { result } = await world.post("/forks/repos", { name: "many" });
     const many = await world.checkout();
     await many.commit("1");
@@ -129,7 +129,7 @@ describe("forks", function () {
     expect(shown).to.deep.include({ status: "ready", read_only: true });
   });
 
-  it("refuse a name that is taken, one that is none, and an origin that is not there or not whole", async () => {
+  it("refuse a taken name, an invalid name, and an origin that is missing or incomplete", async () => {
     const taken = await fork({ name: "ORIGIN" });
     expect([taken.status, taken.errors[0]?.code]).to.deep.equal([409, 10201]);
     expect((await fork({ name: "-x" })).errors[0]?.code).to.equal(10101);
@@ -149,7 +149,7 @@ describe("forks", function () {
     }
   });
 
-  it("have the origin's large files, and of one branch alone those that it points at", async () => {
+  it("have the origin's large files; forks of one branch have those that it points at", async () => {
     const { result: made } = await world.post("/forks/repos", { name: "large" });
     const large = await world.checkout();
     const store = async ({ remote, token }: { remote: string; token: string }, text: string) => {

@@ -79,7 +79,7 @@ describe("archives and differences of hostile trees", function () {
     work.object("tree", treeOf(entries));
   const file = (name: string) => ({ mode: "100644", name, id: blob });
 
-  it("no archive has a path that leads out of it, and none through a link", async () => {
+  it("no archive has a path that leads out of it or through a link", async () => {
     const inner = await tree(file("x"));
     const link = await work.object("blob", "/etc");
     for (const [what, hostile] of [
@@ -145,7 +145,7 @@ describe("archives and differences of hostile trees", function () {
     expect([shown.status, shown.text]).to.deep.equal([200, "/etc/passwd"]);
   });
 
-  it("names of any bytes come through, or are told apart at least", async () => {
+  it("file names of any bytes survive, or remain distinct at least", async () => {
     const names = [
       "new\nline",
       "tab\t",
@@ -191,7 +191,7 @@ describe("archives and differences of hostile trees", function () {
   const treeIdOf = async (repo: Held) =>
     (await repo.ask("/log?limit=1")).result[0].treeHash as string;
 
-  it("directories as deep as may be come through, and paths past PATH_BYTES_MAX are in no archive", async () => {
+  it("directories at the depth limit are archived, and paths past PATH_BYTES_MAX are left out", async () => {
     const nested = async (depth: number, name: string) => {
       let id = await tree(file("f"));
       for (let i = 1; i < depth; i++) id = await tree({ mode: "40000", name, id });
@@ -213,7 +213,7 @@ describe("archives and differences of hostile trees", function () {
     expect([past.status, past.errors[0]?.code]).to.deep.equal([413, 10402]);
   });
 
-  it("a tree that unfolds to more files than may be is counted, not written", async () => {
+  it("a tree that expands to more files than the limit is counted, not written", async () => {
     let id = await tree(...Array.from({ length: 10 }, (_, i) => file(`f${i}`)));
     for (let level = 0; level < 5; level++) {
       const entries = Array.from({ length: 10 }, (_, i) => ({ mode: "40000", name: `d${i}`, id }));
@@ -231,7 +231,7 @@ describe("archives and differences of hostile trees", function () {
     expect(result.patch.length).to.be.at.most(DIFF_PATCH_BYTES_MAX);
   });
 
-  it("an archive has ARCHIVE_FILES_MAX files and not one more", async () => {
+  it("an archive has at most ARCHIVE_FILES_MAX files", async () => {
     const wide = (count: number, prefix: string) =>
       tree(
         ...Array.from({ length: count }, (_, i) => file(`${prefix}${String(i).padStart(6, "0")}`)),
@@ -255,7 +255,7 @@ describe("archives and differences of hostile trees", function () {
     expect(shown).to.have.length(ARCHIVE_FILES_MAX / 2);
   });
 
-  it("an archive has ARCHIVE_BYTES_MAX bytes at most, and huge files are no lines of a difference", async () => {
+  it("an archive has at most ARCHIVE_BYTES_MAX bytes, and a difference omits the lines of huge files", async () => {
     const bytes = 20_000_000;
     const large = await work.object("blob", Buffer.alloc(bytes, "line\n"));
     const many = Array.from({ length: Math.floor(ARCHIVE_BYTES_MAX / bytes) + 1 }, (_, i) => ({
@@ -272,7 +272,7 @@ describe("archives and differences of hostile trees", function () {
     expect(result.files[0].additions).to.equal(null);
   });
 
-  it("a difference tells DIFF_FILES_MAX files, and says whether there are more", async () => {
+  it("a difference lists DIFF_FILES_MAX files, and says whether there are more", async () => {
     const wide = (count: number) =>
       tree(...Array.from({ length: count }, (_, i) => file(`f${String(i).padStart(6, "0")}`)));
     const { result: most } = await (await stored(await wide(DIFF_FILES_MAX))).diff();
@@ -282,7 +282,7 @@ describe("archives and differences of hostile trees", function () {
     expect(DIFF_LIST_BYTES_MAX).to.be.above(DIFF_FILES_MAX * 200);
   });
 
-  it("a log has LOG_BYTES_MAX bytes of commits at most, however it is read", async () => {
+  it("a log has at most LOG_BYTES_MAX bytes of commits, however it is read", async () => {
     const commitOf = (bytes: number, ...parents: string[]) => {
       const head = [
         `tree ${emptyTree}`,
@@ -307,7 +307,7 @@ describe("archives and differences of hostile trees", function () {
     expect((await repo.ask("/log?limit=101&offset=1")).result).to.have.length(2);
   });
 
-  it("a directory of SHOWN_OBJECT_BYTES_MAX bytes is shown, and none that is larger", async () => {
+  it("a directory of SHOWN_OBJECT_BYTES_MAX bytes is listed, and a larger one is refused", async () => {
     const entry = "100644 f000000\0".length + 20;
     const count = Math.floor(SHOWN_OBJECT_BYTES_MAX / entry) - 1;
     const names = Array.from({ length: count }, (_, i) => file(`f${String(i).padStart(6, "0")}`));

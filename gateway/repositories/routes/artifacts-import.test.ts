@@ -146,7 +146,7 @@ describe("imports", function () {
       (ref: { name: string }) => ref.name,
     );
 
-  it("bring branches and tags, and the default branch, and say how far they are", async () => {
+  it("import branches, tags and the default branch, and report their progress", async () => {
     const { status, result } = await start("all", { url: `${origin}/repo.git` });
     expect(status).to.equal(201);
     expect(result.token).to.match(/^art_v1_/);
@@ -177,7 +177,7 @@ describe("imports", function () {
     expect(events.map(({ event }) => event.type)).to.include("artifacts.repo.imported");
   });
 
-  it("are held to the sizes that are set", async () => {
+  it("respect the configured size limits", async () => {
     const work = await world.checkout();
     await work.commit("x".repeat(3_000));
     const url = await smartOrigin("sized", work, "main");
@@ -201,7 +201,7 @@ describe("imports", function () {
     expect(await refsOf("sized-2")).to.deep.equal([]);
   });
 
-  it("that are cut off before their default branch is set have nothing yet, and all of it the next time", async () => {
+  it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
     const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
     const { id } = await world.opened.repositories.create(address);
     const { actors, ...parts } = importing;
@@ -229,7 +229,7 @@ describe("imports", function () {
     expect(result.default_branch).to.equal("trunk");
   });
 
-  it("bring one branch where it is named, and may be read-only from then on", async () => {
+  it("import a single named branch, and may be read-only afterwards", async () => {
     const json = { url: `${origin}/repo.git`, branch: "side", read_only: true };
     const { result } = await start("one", json);
     expect(await ended("one")).to.deep.include({
@@ -246,7 +246,7 @@ describe("imports", function () {
     );
   });
 
-  it("bring so many commits of each line of history as depth says, and go on from there", async () => {
+  it("import as many commits of each branch as depth says, and pushes continue from there", async () => {
     const work = await world.checkout();
     for (let i = 0; i < 6; i++) await work.commit(`${i}`, `file-${i}`);
     await work.git("branch", "old", "main~3");
@@ -305,7 +305,7 @@ describe("imports", function () {
     expect(whole.name).to.equal("whole");
   });
 
-  it("say what they are at, and how much of it is done", async () => {
+  it("report their current step and its progress", async () => {
     const work = await world.checkout();
     for (let i = 0; i < 3; i++) await work.commit(`${i}`.repeat(5_000), `file-${i}`);
     const url = await smartOrigin("told", work, "main");
@@ -324,7 +324,7 @@ describe("imports", function () {
     expect(told.at(-1)).to.deep.equal({ step: "checking", percent: null });
   });
 
-  it("say why they have failed", async () => {
+  it("report why they failed", async () => {
     answers.set("/private.git", { status: 401, headers: { "WWW-Authenticate": "Basic" } });
     answers.set("/forbidden.git", { status: 403 });
     answers.set("/moved.git", {
@@ -370,7 +370,7 @@ describe("imports", function () {
     }
   });
 
-  it("bring the large files that its history points at, and say which its host does not give", async () => {
+  it("import the large files of the history, and name those that the origin does not serve", async () => {
     const work = await world.checkout();
     const contents = [randomBytes(700_000), randomBytes(10)];
     const lost = randomBytes(20);
@@ -422,7 +422,7 @@ describe("imports", function () {
     );
   }
 
-  it("take no longer than they may", async () => {
+  it("end at their timeout", async () => {
     const url = `${origin}/repo.git`;
     expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
     // Whatever it waits for then, and whatever that says of it.
@@ -440,7 +440,7 @@ describe("imports", function () {
     expect(await refsOf("late-2")).to.deep.equal([]);
   });
 
-  it("bring no more of an account's bytes, and no more and no larger files, than may be", async () => {
+  it("respect the limits of the account's bytes and of the number and size of files", async () => {
     const work = await world.checkout();
     const sizes = [400, 600];
     for (const [number, size] of sizes.entries()) {
@@ -476,7 +476,7 @@ describe("imports", function () {
     }
   });
 
-  it("let nobody write before they have ended", async () => {
+  it("refuse writes until they have ended", async () => {
     const { result } = await start("slow", { url: `${origin}/slow.git` });
     const work = await world.checkout();
     await work.commit("x");
@@ -496,7 +496,7 @@ describe("imports", function () {
     expect(await refsOf("slow")).to.have.length(3);
   });
 
-  it("refuse what is no https address, and a name that is taken", async () => {
+  it("refuse an address that is not https, and a taken name", async () => {
     for (const url of [
       "http://example.com/x.git",
       "ssh://example.com/x.git",

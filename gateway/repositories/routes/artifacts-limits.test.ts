@@ -20,7 +20,7 @@ import { Repositories } from "../repositories.ts";
 import { commitFiles } from "../write/commit-files.ts";
 import { FORK_REFS_BYTES_MAX, forkRepo } from "../write/fork-repo.ts";
 
-describe("bounds of what is done with repositories", function () {
+describe("limits of repository operations", function () {
   this.timeout(240_000);
   const { signal } = new AbortController();
   let world: ArtifactsWorld;
@@ -66,7 +66,7 @@ describe("bounds of what is done with repositories", function () {
     return new Repositories({ ...parts, actors: { run, send, call } });
   }
 
-  it("a commit that expects nothing is tried COMMIT_TRIES_MAX times, and not once more", async () => {
+  it("a commit without an expected tip is attempted at most COMMIT_TRIES_MAX times", async () => {
     await put("a", "0");
     const raced = async (rivals: number) => {
       let [swaps, left] = [0, rivals];
@@ -89,7 +89,7 @@ describe("bounds of what is done with repositories", function () {
     });
   });
 
-  it("the body of a commit has COMMIT_BODY_BYTES_MAX bytes, and not one more", async () => {
+  it("the body of a commit may have COMMIT_BODY_BYTES_MAX bytes, and one more is refused", async () => {
     const json = JSON.stringify({ message: "m", changes: [{ path: "a", content: "x" }] });
     const send = async (bytes: number) => {
       const { status } = await fetch(`${world.url}/v4${world.base}/limits/repos/${name}/commits`, {
@@ -103,7 +103,7 @@ describe("bounds of what is done with repositories", function () {
     expect(await send(COMMIT_BODY_BYTES_MAX + 1)).to.equal(413);
   });
 
-  it("refs of a fork go in one message up to FORK_REFS_BYTES_MAX, and in parts past it", async () => {
+  it("refs of a fork are sent in one message up to FORK_REFS_BYTES_MAX, and in several past it", async () => {
     const tip = await put("a", "0");
     const main: [string, string] = ["refs/heads/main", tip];
     const bytesOf = (refs: [string, string][]) => Buffer.byteLength(JSON.stringify(refs));
@@ -140,7 +140,7 @@ describe("bounds of what is done with repositories", function () {
     expect(await forked(`${name}-past`)).to.deep.equal({ refs: refs.length + 1, inParts: true });
   });
 
-  it("objects of READ_BYTES_MAX are read at once, and none besides until one has been taken", async () => {
+  it("objects of READ_BYTES_MAX in all are read at once, and the next waits until a client has read one", async () => {
     const work = await world.checkout();
     const blob = await work.object("blob", Buffer.alloc(FILE_BYTES_MAX));
     const commit = await work.commitTree(await work.tree("100644", "large", blob));
@@ -182,7 +182,7 @@ describe("bounds of what is done with repositories", function () {
     }
   });
 
-  it("archives and differences have as long as they may take", async () => {
+  it("archives and differences end at their timeout", async () => {
     const base = await put("a", "0");
     const head = await put("a", "1");
     const { parts } = world.opened.repositories;
@@ -198,7 +198,7 @@ describe("bounds of what is done with repositories", function () {
     await until("no place is held", () => world.git.parts.slots.running === 0);
   });
 
-  it("as many bytes of archives are kept as may be, the latest used", async () => {
+  it("the archive cache keeps the latest used archives within its byte limit", async () => {
     const content = () => randomBytes(3_000).toString("base64");
     const commits = [
       await put("a", content()),

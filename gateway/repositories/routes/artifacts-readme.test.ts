@@ -36,7 +36,7 @@ describe("the first repository", function () {
     return { folder, types };
   }
 
-  it("comes to be by the guide, word for word", async () => {
+  it("is made by the commands of the guide, word for word", async () => {
     const [helpers = "", push = "", others = ""] = shellBlocksOf("docs/guides/repositories.md");
     const { folder, types } = await person();
     const { stdout } = await types(`${WORK_FOLDER}${helpers}${push}${others}`);
@@ -46,7 +46,7 @@ describe("the first repository", function () {
     expect((await world.ask("/default/repos/hello")).status).to.equal(404);
   });
 
-  it("comes to be by what a start prints", async () => {
+  it("is made by the commands that the start prints", async () => {
     const { folder, types } = await person();
     const config = configFromEnvironment({ TRUNKLINE_DATA: join(folder, "data") });
     const lines = greeting(config).split("\n");

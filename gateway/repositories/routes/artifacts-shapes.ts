@@ -95,7 +95,7 @@ export const questionOf = (
 export const writeCursor = (cursor: ListCursor<unknown>) =>
   Buffer.from(JSON.stringify([cursor.question, cursor.after, cursor.page])).toString("base64url");
 
-/** Undefined where there is none. Throws `invalid_request` for one of another question. */
+/** Undefined if the request has no cursor. Throws `invalid_request` for a cursor of another query. */
 export function readCursor<S extends z.ZodType>(
   text: string | undefined,
   question: string,

@@ -7,7 +7,7 @@ import type { Checkout } from "../testing/git-world.ts";
 const FILE_BYTES = 300_000;
 const REPO_BYTES = 1_000_000;
 
-describe("sizes that are set", function () {
+describe("configured size limits", function () {
   this.timeout(180_000);
   let world: ArtifactsWorld;
   before(async () => {
@@ -27,7 +27,7 @@ describe("sizes that are set", function () {
       changes: [{ path, base64: content.toString("base64") }],
     });
 
-  it("hold for each file of a push, and git says so", async () => {
+  it("apply to each file of a push, and git shows the refusal", async () => {
     const remote = world.remote(await create("files"));
     const work = await world.checkout();
     await work.commit("x".repeat(FILE_BYTES));
@@ -40,7 +40,7 @@ describe("sizes that are set", function () {
     );
   });
 
-  it("name the path of a file that an older commit of the push has, in a directory, under a new branch", async () => {
+  it("name the path of a too large file in an older commit of the push", async () => {
     const remote = world.remote(await create("paths"));
     const work = await world.checkout();
     await work.commit("first");
@@ -53,7 +53,7 @@ describe("sizes that are set", function () {
     expect(stderr).to.contain('git lfs migrate import --include="data/with space/big.bin"');
   });
 
-  it("hold for all of a repository, pushed, committed and large files", async () => {
+  it("apply to the whole repository: pushes, commits and large files", async () => {
     const made = await create("all");
     const work = await world.checkout();
     for (let i = 0; i < 3; i++) {
@@ -81,7 +81,7 @@ describe("sizes that are set", function () {
     expect(told?.error?.message).to.match(usage).and.to.contain(limit);
   });
 
-  it("hold for files of a commit by REST, of text and of other bytes", async () => {
+  it("apply to files of a commit by REST, text and binary", async () => {
     await create("commits");
     expect((await put("commits", Buffer.alloc(FILE_BYTES))).status).to.equal(201);
     for (const change of [
@@ -98,7 +98,7 @@ describe("sizes that are set", function () {
     }
   });
 
-  it("let a large file have half of what a repository may", async () => {
+  it("allow a large file half of the repository's limit", async () => {
     const made = await create("large");
     const [atLimit] = await askLfs(made, REPO_BYTES / 2);
     expect(atLimit?.actions).to.have.property("upload");
@@ -112,7 +112,7 @@ describe("sizes that are set", function () {
 
 const ACCOUNT_BYTES = 4_000_000;
 
-describe("what an account stores", function () {
+describe("stored bytes of an account", function () {
   this.timeout(180_000);
   let world: ArtifactsWorld;
   before(async () => {
@@ -138,7 +138,7 @@ describe("what an account stores", function () {
     await work.git("commit", "-q", "-m", `${bytes}`);
   }
 
-  it("is counted, each pack once, held to its bound wherever it comes from, and shown", async () => {
+  it("are counted once per pack, limited whatever their source, and shown", async () => {
     expect(await stored()).to.equal(0);
     const made = await create("first");
     const work = await world.checkout();

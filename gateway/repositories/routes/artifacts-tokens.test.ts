@@ -24,7 +24,7 @@ describe("routes of repository tokens", function () {
     return work.tryGit("ls-remote", world.remote({ ...created, token }));
   };
 
-  it("mintRepoToken() makes one that opens the repository for git, as far as it says", async () => {
+  it("mintRepoToken() makes a token that gives git access within its scope", async () => {
     const { status, result } = await mint({ scope: "read", ttl: 600 });
     expect(status).to.equal(201);
     expect(Object.keys(result)).to.deep.equal(["id", "plaintext", "scope", "expires_at"]);
@@ -47,7 +47,7 @@ describe("routes of repository tokens", function () {
     expect(Date.parse(whole.expires_at) - Date.now()).to.be.within(86_000_000, 86_400_000);
   });
 
-  it("mintRepoToken() refuses what is out of bounds, and a repository that is not there", async () => {
+  it("mintRepoToken() refuses values out of bounds and an unknown repository", async () => {
     for (const ttl of [59, 31_536_001, 1.5, "600", null]) {
       const { status, errors } = await mint({ ttl });
       expect([status, errors[0]?.code, errors[0]?.source]).to.deep.equal([
@@ -67,7 +67,7 @@ describe("routes of repository tokens", function () {
     ]);
   });
 
-  it("revokeRepoToken() holds for the next request; again is no fault, of an unknown one it is", async () => {
+  it("revokeRepoToken() applies to the next request, may be repeated, and refuses an unknown token", async () => {
     const { result } = await mint({});
     expect((await looks(result.plaintext)).code).to.equal(0);
     for (let i = 0; i < 2; i++) {
@@ -90,7 +90,7 @@ describe("routes of repository tokens", function () {
     expect((await looks(created.token)).code).to.not.equal(0);
   });
 
-  it("listRepoTokens() shows them by state, newest first, with when they were last used", async () => {
+  it("listRepoTokens() lists tokens by state, newest first, with the time of their last use", async () => {
     const minted = (await mint({ scope: "read" })).result;
     await looks(minted.plaintext);
     const { result, info } = await list("?per_page=1");
@@ -123,7 +123,7 @@ describe("routes of repository tokens", function () {
     expect((await world.ask("/keys/repos/none/tokens")).status).to.equal(404);
   });
 
-  it("tokens of a deleted repository open nothing, and are unknown", async () => {
+  it("tokens of a deleted repository give no access, and are unknown", async () => {
     const { result } = await world.post("/keys/repos", { name: "gone" });
     const token = (await world.post("/keys/tokens", { repo: "gone" })).result;
     await world.ask("/keys/repos/gone", { method: "DELETE" });

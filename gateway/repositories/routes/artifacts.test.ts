@@ -20,7 +20,7 @@ describe("routes of namespaces and repositories", function () {
   const ask: ArtifactsWorld["ask"] = (...parameters) => world.ask(...parameters);
   const post: ArtifactsWorld["post"] = (...parameters) => world.post(...parameters);
 
-  it("createNamespace() makes it once, and it is listed at once", async () => {
+  it("createNamespace() makes a namespace once, and lists it at once", async () => {
     const made = await post("", { namespace: "Made", jurisdiction: "unrestricted" });
     expect(made.status).to.equal(201);
     expect(made.result).to.deep.include({
@@ -39,7 +39,7 @@ describe("routes of namespaces and repositories", function () {
     ]);
   });
 
-  it("createNamespace() refuses what is no name, with the public API's number and pointer", async () => {
+  it("createNamespace() refuses an invalid name, with the public API's error number and pointer", async () => {
     for (const namespace of ["-x", "x", "a".repeat(64), "a/b", "", 1, null, undefined]) {
       const { status, errors } = await post("", { namespace });
       expect(status).to.equal(400);
@@ -51,7 +51,7 @@ describe("routes of namespaces and repositories", function () {
     expect(unknown.errors[0]?.source).to.deep.equal({ pointer: "/colour" });
   });
 
-  it("getNamespace() and deleteNamespace() know those that are there; one with repositories stays", async () => {
+  it("getNamespace() and deleteNamespace() refuse unknown names; a namespace with repositories cannot be deleted", async () => {
     const missing = await ask("/nowhere");
     expect([missing.status, missing.errors]).to.deep.equal([
       404,
@@ -75,7 +75,7 @@ describe("routes of namespaces and repositories", function () {
     });
   });
 
-  it("listNamespaces() goes from page to page, and counts repositories", async () => {
+  it("listNamespaces() lists namespaces in pages, with their number of repositories", async () => {
     const token = world.token;
     for (const name of ["page-a", "page-b", "page-c"]) await post("", { namespace: name });
     await post("/page-b/repos", { name: "one" });
@@ -110,7 +110,7 @@ describe("routes of namespaces and repositories", function () {
     expect((await ask("?limit=200")).status).to.equal(200);
   });
 
-  it("createRepo() makes one, and its namespace, and answers what a push needs", async () => {
+  it("createRepo() makes a repository and its namespace, and returns the remote and token for a push", async () => {
     const { status, result } = await post("/Fresh/repos", { name: "Base", description: "probe" });
     expect(status).to.equal(201);
     expect(Object.keys(result)).to.deep.equal([
@@ -141,7 +141,7 @@ describe("routes of namespaces and repositories", function () {
     expect(again.errors[0]?.message).to.equal("repo already exists: base");
   });
 
-  it("createRepo() refuses each fault by itself", async () => {
+  it("createRepo() refuses each invalid field", async () => {
     const faults: [object, string, number][] = [
       [{ name: "-bad" }, "/name", 10101],
       [{}, "/name", 10101],
@@ -170,7 +170,7 @@ describe("routes of namespaces and repositories", function () {
     expect((await post("/faults/repos", longest)).status).to.equal(201);
   });
 
-  it("createRepo() leaves nothing behind where it fails when its name is claimed", async () => {
+  it("createRepo() leaves nothing behind if it fails while claiming the name", async () => {
     const { parts } = world.opened.repositories;
     const { actors } = parts;
     const issued: string[] = [];
@@ -200,7 +200,7 @@ describe("routes of namespaces and repositories", function () {
     });
   });
 
-  it("listRepos() searches, sorts and goes from page to page, and refuses an unknown namespace", async () => {
+  it("listRepos() searches, sorts and pages, and refuses an unknown namespace", async () => {
     const unknown = await ask("/nowhere-at-all/repos");
     expect(unknown.status).to.equal(404);
     for (const name of ["alpha", "Beta", "gamma", "delta"]) await post("/list/repos", { name });
@@ -250,7 +250,7 @@ describe("routes of namespaces and repositories", function () {
     expect((await ask(`/list/repos?limit=200&search=${"x".repeat(100)}`)).status).to.equal(200);
   });
 
-  it("deleteRepo() is done at once, may be repeated, and never was of one that was not there", async () => {
+  it("deleteRepo() deletes at once, may be repeated, and refuses a repository that never existed", async () => {
     const { result } = await post("/gone/repos", { name: "one" });
     const work = await world.checkout();
     await work.commit("1");
@@ -269,7 +269,7 @@ describe("routes of namespaces and repositories", function () {
     expect(await work.git("ls-remote", world.remote(anew.result))).to.equal("");
   });
 
-  it("changeRepo() changes what it is given, and pushes heed it", async () => {
+  it("changeRepo() changes the given fields, and pushes respect them", async () => {
     const { result } = await post("/changed/repos", { name: "one" });
     const at = "/changed/repos/one";
     const patch = (json: object) => ask(at, { method: "PATCH", json });
@@ -303,7 +303,7 @@ describe("routes of namespaces and repositories", function () {
     expect(none.status).to.equal(404);
   });
 
-  it("the routes of the public API are all there, and those beside them", () => {
+  it("all routes of the public API exist, and our additional routes", () => {
     const at = "/accounts/{account_id}/artifacts";
     const spaces = `${at}/namespaces`;
     const repos = `${spaces}/{namespace}/repos`;
@@ -338,7 +338,7 @@ describe("routes of namespaces and repositories", function () {
     expect(Object.fromEntries(found)).to.deep.equal(expected);
   });
 
-  it("reading needs artifacts.read, the rest artifacts.write; tokens of a repository open nothing here", async () => {
+  it("reading needs artifacts.read, the rest artifacts.write; tokens of a repository are refused", async () => {
     const { result } = await post("/rights/repos", { name: "one" });
     const reads = await world.tokenWith("artifacts.read");
     const others = await world.tokenWith("apps.write", "account.write");

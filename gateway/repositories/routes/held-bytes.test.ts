@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { HeldBytes } from "./held-bytes.ts";
 
 describe("HeldBytes", () => {
-  it("holds as many as may be, not one more, and again when an answer is over", async () => {
+  it("admits bytes up to the limit and not one more, and admits more when a response ends", async () => {
     const held = new HeldBytes(10);
     const [first, second] = [new PassThrough(), new PassThrough()];
     held.hold(6, first);
@@ -21,7 +21,7 @@ describe("HeldBytes", () => {
     expect(held.bytes).to.equal(0);
   });
 
-  it("holds what is alone, however large, and nothing for who has left", async () => {
+  it("admits a single response of any size, and nothing for a client that has left", async () => {
     const held = new HeldBytes(10);
     const [alone, left] = [new PassThrough(), new PassThrough().destroy()];
     held.hold(1, left);

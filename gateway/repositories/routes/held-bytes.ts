@@ -15,7 +15,10 @@ export class HeldBytes {
     return this.#bytes;
   }
 
-  /** Until the client has its answer, or has left. Throws ActorError `busy` past the bound, but for what is alone. */
+  /**
+   * Reserves bytes until the client has its response or disconnects. Throws ActorError `busy` past the limit, except
+   * for a single reservation.
+   */
   hold(bytes: number, response: Pick<Writable, "destroyed" | "once">): void {
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) {
       const text = "Cannot read: too much that is large is being read here";

@@ -82,7 +82,7 @@ describe("compaction after thin pushes", function () {
     }
   }
 
-  it("leaves out what a large first pack holds already", async () => {
+  it("leaves out objects that a large first pack already has", async () => {
     const [commits = []] = await history(COMPACT_PACKS);
     await world.upkeep(gateway);
     await pushThin("b0", commits);
@@ -91,7 +91,7 @@ describe("compaction after thin pushes", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("takes pushes up to REPO_PACKS_MAX packs without upkeep, and again once upkeep ran", async () => {
+  it("accepts pushes up to REPO_PACKS_MAX packs without upkeep, and more once upkeep ran", async () => {
     const past = 500;
     const all = await history((REPO_PACKS_MAX + past) / BRANCHES);
     const many = (REPO_PACKS_MAX - 4) / BRANCHES;

@@ -23,7 +23,7 @@ export const PRUNE_TRIES_MAX = 5;
 const COMPARED_IDS = 20_000;
 
 interface Repacked {
-  /** By their hashes, as they are linked. */
+  /** Replaced packs, by the hashes of their links. */
   replaced: string[];
   packs: KeptPack[];
   /** Packs that stay and hold objects of the replaced ones. */
@@ -35,7 +35,7 @@ interface Repacked {
 const PACKED = /^pack-([0-9a-f]+)\.idx$/;
 /** Rolls up small packs until each is twice as large as all smaller ones; every object stays, wanted or not. */
 const ROLL_UP = ["repack", "-q", "-n", "-d", "--geometric=2"];
-/** One pack of what refs lead to, and nothing else. */
+/** Makes one pack of the objects that refs reach, and drops all others. */
 const DROP = ["repack", "-q", "-n", "-a", "-d"];
 
 /** Repeating it is no fault. Rejects with ActorError where it is to be tried later. */

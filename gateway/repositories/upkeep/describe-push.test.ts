@@ -18,7 +18,7 @@ import {
 
 type Pushed = Extract<RepoEventEnvelope, { type: "artifacts.repo.pushed" }>;
 
-describe("commits of pushes that somebody follows", function () {
+describe("commits in push events", function () {
   this.timeout(180_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -48,7 +48,7 @@ describe("commits of pushes that somebody follows", function () {
     return await until("all pushes are told", told, 60_000);
   }
 
-  it("are those that are new in each ref, the newest EVENT_COMMITS_MAX, and how many there are", async () => {
+  it("list the newest EVENT_COMMITS_MAX new commits of each ref, and their total", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     const heads: string[] = [];
@@ -105,7 +105,7 @@ describe("commits of pushes that somebody follows", function () {
     expect(commit?.timestamp).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
   });
 
-  it("are cut where they are too long, and a ref may lead to what is no commit", async () => {
+  it("are truncated if too long, and empty for a ref to another type of object", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     const tree = await work.git("write-tree");
@@ -146,7 +146,7 @@ describe("commits of pushes that somebody follows", function () {
     expect(told.find(({ ref }) => ref === "refs/tags/blob")?.commits).to.deep.equal([]);
   });
 
-  it("are looked for in EVENT_REFS_MAX refs at once, against EVENT_OTHERS_MAX others", () => {
+  it("are computed for EVENT_REFS_MAX refs at once, against EVENT_OTHERS_MAX other refs", () => {
     const { input } = gitUpkeep.messages.describe;
     const asked = (changes: number, others: number) =>
       input.safeParse({

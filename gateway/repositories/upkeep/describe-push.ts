@@ -29,7 +29,7 @@ interface AskedPush {
 
 export interface DescribedRef {
   number: number;
-  /** Null where it cannot be said any more. */
+  /** Null if the commits can no longer be read. */
   pushed: PushedCommits | null;
 }
 

@@ -105,7 +105,7 @@ describe("upkeep of packs", function () {
     return heads;
   }
 
-  it("puts packs together at COMPACT_PACKS, not at one less, and loses nothing", async () => {
+  it("compacts packs at COMPACT_PACKS, not at one less, and loses no object", async () => {
     const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
     const repo = await world.repo();
     const heads = await pushMany(gateway, repo, COMPACT_PACKS - 1);
@@ -125,7 +125,7 @@ describe("upkeep of packs", function () {
     await expectCounted(repo);
   });
 
-  it("prunes what no ref leads to", async () => {
+  it("prunes objects that no ref reaches", async () => {
     const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
     await world.upkeep(gateway);
     const repo = await world.repo();
@@ -146,7 +146,7 @@ describe("upkeep of packs", function () {
     await copy.git("merge-base", "--is-ancestor", kept, "x/main");
   });
 
-  it("begins to prune PRUNE_TRIES_MAX times where others push, and then leaves it for later", async () => {
+  it("retries a prune that concurrent pushes prevent PRUNE_TRIES_MAX times, and then postpones it", async () => {
     const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
     const pruned = async (rivals: number) => {
       const repo = await world.repo();
@@ -183,7 +183,7 @@ describe("upkeep of packs", function () {
     });
   });
 
-  it("prunes where a push finds no room, for the next one", async () => {
+  it("prunes after a push finds no room, so that the next one does", async () => {
     const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
     await world.upkeep(gateway);
     const repo = await world.repo();
@@ -213,7 +213,7 @@ describe("upkeep of packs", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("holds a pushed pack that was stored long ago by a push that broke off", async () => {
+  it("keeps the pack of a push that reuses one stored long ago by a broken push", async () => {
     const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
     await world.upkeep(gateway);
     const repo = await world.repo();
@@ -242,7 +242,7 @@ describe("upkeep of packs", function () {
     await noOrphans();
   });
 
-  it("races pushes, clones and kills, and nothing that was acknowledged is lost", async () => {
+  it("loses no acknowledged push in a race with pushes, clones and kills", async () => {
     const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
     console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
     const random = new SeededRandom(seed);

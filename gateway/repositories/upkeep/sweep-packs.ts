@@ -1,6 +1,5 @@
 /**
- * Removes stored packs and large files that no repository names: of pushes that broke off, of packs that were put
- * together, of what was deleted.
+ * Deletes stored packs and large files that no repository names, left by broken pushes, compactions and deletions.
  */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";

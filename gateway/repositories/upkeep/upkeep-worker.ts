@@ -1,4 +1,6 @@
-/** The worker that keeps packs few, and looks at what was pushed: it runs where git, its cache and its slots are. */
+/**
+ * The worker that compacts packs and describes pushes. It runs in gateways, which have git, its cache and its slots.
+ */
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
@@ -9,7 +11,7 @@ import { compactPacks } from "./compact-packs.ts";
 import { type DescribedRef, describePush } from "./describe-push.ts";
 import { type SweepParts, sweepPacks } from "./sweep-packs.ts";
 
-/** Bytes of events in one message about what was pushed. */
+/** Bytes of described push events in one message. */
 const EVENTS_DESCRIBED_BYTES = 150_000;
 /** Pushes that one gateway looks at at a time: each is a process for a moment. */
 const EVENT_SLOTS = 2;

@@ -188,7 +188,7 @@ describe("upkeep when the bus is killed under it", function () {
     }
   }
 
-  it("compaction loses nothing and leaves nothing", async () => {
+  it("compaction loses no object and leaves no orphan", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     await upload(repo);
@@ -209,7 +209,7 @@ describe("upkeep when the bus is killed under it", function () {
     await check(repo);
   });
 
-  it("pruning loses nothing that a ref leads to, and drops the rest", async () => {
+  it("pruning keeps objects that a ref reaches, and drops the others", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     await upload(repo);
@@ -238,7 +238,7 @@ describe("upkeep when the bus is killed under it", function () {
     await check(repo);
   });
 
-  it("a sweep removes nothing that is named, and in the end all that is not", async () => {
+  it("a sweep removes no pack that a repository names, and eventually all others", async () => {
     const repo = await world.repo();
     const work = await world.checkout();
     await push(repo, work, "main", await work.commit("first"));

@@ -17,7 +17,7 @@ describe("applyChanges()", () => {
     return { ids: objects.map(({ id }) => id), reader: { head: find, read: find } };
   }
 
-  it("reads and makes directories of COMMIT_TREES_BYTES_MAX bytes, and not of one more", async () => {
+  it("reads and writes directories of COMMIT_TREES_BYTES_MAX bytes in all, and refuses one more", async () => {
     // What is added takes as much in what is made.
     const added = 2 * treeOf([{ mode: "100644", name: "a", id: ID }]).length;
     const bytes = (COMMIT_TREES_BYTES_MAX - added) / 2;
@@ -36,7 +36,7 @@ describe("applyChanges()", () => {
     expect(await change("a", "bb")).to.equal("object_too_large");
   });
 
-  it("counts a directory wherever it is changed", async () => {
+  it("counts a directory at each place where it is changed", async () => {
     const large = treeOf([{ mode: "100644", name: "z".repeat(1024 * 1024), id: ID }]);
     const [id = ""] = store(large).ids;
     const names = Array.from({ length: 100 }, (_, i) => `d${String(i).padStart(2, "0")}`);

@@ -1,4 +1,4 @@
-/** Makes the directories of a new commit out of those of its parent and what is to be changed in them. */
+/** Makes the directories of a new commit from its parent's directories and the changes. */
 import { createHash } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { ObjectReader } from "../read/read-objects.ts";
@@ -64,7 +64,7 @@ export async function applyChanges(
   const tree = (await apply(root, plan(changes))) ?? add("tree", Buffer.alloc(0));
   return { root: tree, made: [...made.values()].reverse() };
 
-  /** Undefined where nothing is left in it. */
+  /** Undefined if the directory is empty afterwards. */
   async function apply(id: string | undefined, directory: Directory): Promise<string | undefined> {
     const entries = new Map<string, RawEntry>();
     if (id !== undefined) {

@@ -63,7 +63,7 @@ async function commitAnew(
     const repo = await repositories.open(address, signal);
     const outcome = await tryCommit(repositories, repo, asked, signal);
     if (typeof outcome === "object") return outcome;
-    // The branch may be where it was: what it is made of is looked for anew.
+    // Upkeep only replaced packs and the branch may not have moved, so try again with the new packs.
     if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
     // With `expected` the client gets a conflict. Otherwise the commit is made again on the new tip.
     if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
@@ -119,8 +119,8 @@ async function tryCommit(
 }
 
 /**
- * Names that no system takes for another, `.git` above all, and links to nowhere but files: of a commit of such files
- * there is nothing that git would have to say. Every link in it is to what is there, since it was made of it.
+ * Whether a change needs no check by git: its name cannot be mistaken for another, such as `.git`, and it is a plain
+ * file. All its links point to existing objects, because the commit was built from them.
  */
 function isPlain(change: FileChange): boolean {
   if ("delete" in change) return true;

@@ -1,7 +1,4 @@
-/**
- * Lets commits of one branch that come to a gateway at the same time follow each other: none is made of a tip that
- * just moved.
- */
+/** Runs concurrent commits to one branch one after the other, so that none starts from an outdated tip. */
 
 export class CommitTurns {
   /** The end of the last commit of each branch that is under way. */

@@ -1,4 +1,4 @@
-/** Forks a repository: a new one that shares the origin's packs, or has one of its own with nothing but a branch. */
+/** Forks a repository. The fork shares the origin's packs, or has one new pack with only the default branch. */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -79,7 +79,7 @@ export async function forkRepo(
   return { ...made, objects };
 }
 
-/** Large files were asked for last: none of those is missing that the refs lead to. */
+/** Reads large files after the refs, so that every large file that a ref reaches is included. */
 function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSignal) {
   const { accountId } = address;
   return parts.finder.with(address, signal, async (id) => {
@@ -114,7 +114,7 @@ interface ForkTarget {
   source: string;
 }
 
-/** Forks in steps, if something has to be made first or there is too much for one message. */
+/** Forks in steps, if a pack has to be made first or the refs do not fit one message. */
 async function forkInSteps(
   repositories: Repositories,
   origin: OpenedRepo,
@@ -220,7 +220,7 @@ async function forkInParts(
   return { ...made, ...entry };
 }
 
-/** The origin's large files, which the sweep leaves for a while; of one branch those that its files point at. */
+/** Holds the origin's large files against the sweep. For one branch, only the large files that its files point at. */
 async function holdLfsObjects(
   { parts }: Repositories,
   repo: OpenedRepo,

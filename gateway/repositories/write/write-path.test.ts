@@ -12,7 +12,7 @@ import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/gi
 /** What the bus carries of a push besides its pack: commands, names, sums, and answers of some lines. */
 const BESIDE_BYTES_MAX = 4_096;
 
-describe("the way of a push over the bus", function () {
+describe("a push on the bus", function () {
   this.timeout(60_000);
   let world: GitWorld;
   let gateway: GitGateway;
@@ -34,7 +34,7 @@ describe("the way of a push over the bus", function () {
     ["small", 1_000],
     ["large", 3_000_000],
   ] as const) {
-    it(`a ${what} pack and its index are stored under the SHA-256 of the pack, beside all messages`, async () => {
+    it(`stores a ${what} pack and its index under the SHA-256 of the pack, outside of messages`, async () => {
       const made = await world.repo();
       const work = await world.checkout();
       const content = randomBytes(bytes);
@@ -86,7 +86,7 @@ describe("the way of a push over the bus", function () {
     });
   }
 
-  it("one change of the repository makes all refs of a push seen, with their packs and events", async () => {
+  it("publishes all refs of a push with their packs and events in one change of the repository", async () => {
     const made = await world.repo();
     const work = await world.checkout();
     await work.commit("first");

@@ -1,4 +1,4 @@
-/** Wire shapes of what came to an agent, and of what it sent out. */
+/** Wire shapes of an agent's received events and of its outgoing webhooks. */
 import { z } from "zod";
 import { PAGE_ENTRIES } from "../../limits.ts";
 import { DeliveryStatus } from "../agent-inbox.ts";

@@ -196,7 +196,7 @@ const FETCH_SAMPLES = {
 
 describe("CrawlRequest", () => {
   for (const [path, good, bad] of SAMPLES) {
-    it(`parse() holds ${path} to its bounds`, () => {
+    it(`parse() enforces the bounds of ${path}`, () => {
       for (const sample of good)
         expect(faultsOf(sample), JSON.stringify(sample).slice(0, 200)).to.deep.equal([]);
       for (const sample of bad) {
@@ -208,7 +208,7 @@ describe("CrawlRequest", () => {
     });
   }
 
-  it("parse() needs a URL of http or https, and takes no html", () => {
+  it("parse() requires a URL of http or https, and refuses html", () => {
     for (const url of [undefined, null, "", "x", "//x", "ftp://x/", "file:///etc", "http://"]) {
       expect(faultsOf({ url }), String(url)).to.deep.equal(["url"]);
     }
@@ -231,7 +231,7 @@ describe("CrawlRequest", () => {
     );
   });
 
-  it("parse() bounds the URL as it is written in the end", () => {
+  it("parse() limits the length of the normalized URL", () => {
     const longest = bounds.CRAWL_URL_CHARS_MAX - "http://x/".length;
     expect(faultsOf({ url: `http://x/${text(longest)}` })).to.deep.equal([]);
     expect(faultsOf({ url: `http://x/${text(longest + 1)}` })).to.deep.equal(["url"]);
@@ -242,13 +242,13 @@ describe("CrawlRequest", () => {
     expect(faultsOf({ url: host(bounds.HOST_KEY_CHARS_MAX + 1) })).to.deep.equal(["url"]);
   });
 
-  it("parse() sends a user name to authenticate", () => {
+  it("parse() refuses a user name in the URL and names authenticate", () => {
     for (const url of ["http://a:b@x/", "http://a@x/", "http://:b@x/"]) {
       expect(messagesOf({ url })).to.match(/authenticate/);
     }
   });
 
-  it("parse() says that the crawler's name is fixed", () => {
+  it("parse() refuses another user agent because the crawler's name is fixed", () => {
     expect(messagesOf({ userAgent: "x" })).to.equal(
       "The crawler's name is fixed: VendorBrowserRenderingCrawler/1.0, expected no userAgent",
     );
@@ -278,7 +278,7 @@ describe("CrawlRequest", () => {
     }
   });
 
-  it("parse() fills in what is not given", () => {
+  it("parse() fills in defaults", () => {
     expect(CrawlRequest.parse({ url: "http://x" })).to.deep.equal({
       url: "http://x/",
       limit: 10,
@@ -292,7 +292,7 @@ describe("CrawlRequest", () => {
     });
   });
 
-  it("parse() makes whole schemas of shorthand", () => {
+  it("parse() expands shorthand schemas", () => {
     const whole: [object, object][] = [
       [
         { name: "product", properties: { name: "string", price: "number" } },
@@ -342,7 +342,7 @@ describe("CrawlRequest", () => {
     }
   });
 
-  it("parse() leaves a schema that is whole as it is", () => {
+  it("parse() keeps a complete schema unchanged", () => {
     const whole = {
       type: "object",
       title: "Product",
@@ -354,7 +354,7 @@ describe("CrawlRequest", () => {
     expect(jsonOptions?.response_format?.json_schema).to.deep.equal(whole);
   });
 
-  it("parse() of its own stored result gives the same", () => {
+  it("parse() of its own stored result returns the same", () => {
     const { gotoOptions: _, ...browser } = BROWSER_SAMPLES;
     for (const given of [
       {},

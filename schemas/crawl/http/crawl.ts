@@ -163,7 +163,7 @@ export const CrawlRequest = fields
     const gotoOptions = request.gotoOptions ?? goToOptions;
     return gotoOptions === undefined ? request : { ...request, gotoOptions };
   });
-/** Everything a crawl was asked for, with defaults; parses to itself. */
+/** All parameters of a crawl, with defaults. Parses to itself. */
 export type CrawlRequest = z.output<typeof CrawlRequest>;
 
 /** Checks rules that concern several fields. */

@@ -1,4 +1,4 @@
-/** The common parameters of endpoints that load a page: its source, how it loads, and what is waited for. */
+/** The common parameters of endpoints that load a page: its source, load options, and wait conditions. */
 import { z } from "zod";
 import { ExtraHeaders, fieldValue } from "../../http/header-fields.ts";
 import { shapedLike } from "../../http/shaped-like.ts";
@@ -299,7 +299,7 @@ export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): v
   });
 }
 
-/** The same parameters with one spelling of each; what comes out is valid input again. */
+/** Returns the parameters in normal form, which is valid input again. */
 export function normalizePage<P extends PageSource>({ goToOptions, ...parameters }: P) {
   const gotoOptions = parameters.gotoOptions ?? goToOptions;
   const spelled = gotoOptions === undefined ? parameters : { ...parameters, gotoOptions };
@@ -318,7 +318,7 @@ const UNSENT: Record<string, string> = {
   "set-cookie": "Expected no such field: cookies is the place for it",
 };
 
-/** The added fields that a browser does not send, as they are spelled, and what is expected instead. */
+/** Returns the extra headers that a browser does not send, as spelled, with the valid alternative. */
 export function unsentFields({ setExtraHTTPHeaders = {} }: PageSource): [string, string][] {
   return Object.keys(setExtraHTTPHeaders).flatMap((name): [string, string][] => {
     const message = UNSENT[name.toLowerCase()];

@@ -75,7 +75,7 @@ export function contentAreaOf(options: PaperOptions) {
   return { width: across - left - right, height: down - top - bottom };
 }
 
-/** NaN for what is no length. */
+/** NaN for an invalid length. */
 function inchesOf(length: Length): number {
   if (typeof length === "number") return length / UNITS_PER_INCH.px;
   const [, digits, unit] = LENGTH.exec(length.trim()) ?? [];

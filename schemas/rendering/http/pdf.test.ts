@@ -373,7 +373,7 @@ const SAMPLES: Sample[] = [
 
 describe("PdfRequest", () => {
   for (const [path, good, bad] of SAMPLES) {
-    it(`parse() holds ${path.slice(0, 60)} to its bounds`, () => {
+    it(`parse() enforces the bounds of ${path.slice(0, 60)}`, () => {
       for (const sample of good) expect(faultsOf({ html: "x", ...sample })).to.deep.equal([]);
       for (const sample of bad) {
         const faults = faultsOf({ html: "x", ...sample });
@@ -383,7 +383,7 @@ describe("PdfRequest", () => {
     });
   }
 
-  it("parse() takes exactly one of url and html, and http and https only", () => {
+  it("parse() accepts exactly one of url and html, and http and https only", () => {
     expect(faultsOf({})).to.deep.equal(["url"]);
     expect(faultsOf({ url: "http://x", html: "x" })).to.deep.equal(["url"]);
     expect(faultsOf({ html: "" })).to.include("html");
@@ -402,13 +402,13 @@ describe("PdfRequest", () => {
     }
   });
 
-  it("parse() has one message for a misspelt source, and both where two are given", () => {
+  it("parse() has one message for a misspelt source, and another for two sources", () => {
     expect(faultsOf({ htm: "x" })).to.deep.equal([""]);
     expect(faultsOf({ url: "http://x", html: "x", htm: "x" })).to.deep.equal(["", "url"]);
     expect(faultsOf({ pdfOptions: { htm: "x" } })).to.include("url");
   });
 
-  it("parse() shows by an example what shape is expected", () => {
+  it("parse() shows the expected shape by an example", () => {
     const messages: [object, RegExp][] = [
       [{ waitForSelector: "#foo" }, /as in \{"selector":"#ready"\}/],
       [pdf({ margin: "2cm" }), /as in \{"top":"2cm","left":"1in"\}/],
@@ -446,7 +446,7 @@ describe("PdfRequest", () => {
     }
   });
 
-  it("parse() gives one spelling, with defaults, that parses to itself", () => {
+  it("parse() returns a normalized form with defaults that parses to itself", () => {
     const request = PdfRequest.parse({
       url: "http://x",
       goToOptions: { waitUntil: "load" },
@@ -460,7 +460,7 @@ describe("PdfRequest", () => {
     expect(PdfRequest.parse(JSON.parse(JSON.stringify(request)))).to.deep.equal(request);
   });
 
-  it("parse() takes the browser's name from an added field, however it is spelled", () => {
+  it("parse() reads the browser's name from an added header in any case", () => {
     const setExtraHTTPHeaders = { "USER-agent": "Named/1", a: "b" };
     const request = PdfRequest.parse({ html: "x", setExtraHTTPHeaders });
     expect(request).to.deep.equal({

@@ -100,7 +100,7 @@ export const PdfRequest = z
   .transform(normalizePage);
 export type PdfRequest = z.output<typeof PdfRequest>;
 
-/** A boolean that may be absent, and what it then comes to where the page is printed. */
+/** An optional boolean, with the default that applies when the page is printed. */
 function flag(whenAbsent: boolean) {
   return z.boolean().optional().meta({ default: whenAbsent });
 }

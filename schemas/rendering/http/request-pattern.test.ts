@@ -12,13 +12,13 @@ describe("compilePattern", () => {
     expect(compilePattern("(?<name>a)b").test("ab")).to.equal(true);
   });
 
-  it("compilePattern() matches in linear time what hangs other engines", () => {
+  it("compilePattern() matches in linear time patterns that hang other engines", () => {
     const spent = processorTime();
     expect(compilePattern("^(a+)+$").test(`${"a".repeat(50_000)}!`)).to.equal(false);
     expect(spent()).to.be.below(10_000);
   });
 
-  it("compilePattern() refuses what is wrong or too large", () => {
+  it("compilePattern() refuses invalid and too large patterns", () => {
     for (const pattern of ["(", "[", "a(?=b)", "(a)\\1", "(?<!a)b", "(a{70}){14}".repeat(9)]) {
       expect(() => compilePattern(pattern), pattern).to.throw(SyntaxError);
     }

@@ -1,4 +1,4 @@
-/** The body of a screenshot request: a page, and which part of it becomes a picture of which kind. */
+/** The body of a screenshot request: a page, the captured part, and the image format. */
 import { z } from "zod";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { SELECTOR_CHARS_MAX } from "../../limits.ts";
@@ -165,7 +165,7 @@ export function mediaTypeOf({ type, encoding }: ScreenshotOptions): string {
   return encoding === "base64" ? "text/plain" : `image/${type}`;
 }
 
-/** A boolean that may be absent, and what it then comes to where the page is captured. */
+/** An optional boolean, with the default that applies when the page is captured. */
 function flag(whenAbsent: boolean) {
   return z.boolean().optional().meta({ default: whenAbsent });
 }

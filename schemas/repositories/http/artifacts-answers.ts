@@ -50,7 +50,7 @@ export const WireRepo = z.object({
     ),
 });
 
-/** With what a list does not show. */
+/** With the fields that lists omit. */
 export const WireRepoDetails = WireRepo.extend({
   status_progress: ImportProgress.nullable().describe(
     "What an import is at, and how much of that is done",

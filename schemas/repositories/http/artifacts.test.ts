@@ -170,15 +170,15 @@ const BOUNDS: [string, z.ZodType, (value: number) => unknown, number, number][] 
   ["FILE_BYTES_MAX", CommitFiles, (n) => change({ content: x(n) }), FILE_BYTES_MAX, 1],
 ];
 
-describe("bounds of requests about repositories", () => {
+describe("limits of requests about repositories", () => {
   for (const [name, schema, make, bound, step] of BOUNDS) {
-    it(`${name} is taken, and nothing past it`, () => {
+    it(`${name} is accepted, and nothing past it`, () => {
       expect(schema.safeParse(make(bound)).success, `${bound}`).to.equal(true);
       expect(schema.safeParse(make(bound + step)).success, `${bound + step}`).to.equal(false);
     });
   }
 
-  it("who says nothing gets as much as the public API gives", () => {
+  it("defaults are those of the public API", () => {
     expect(NamespacesQuery.parse({}).limit).to.equal(NAMESPACE_LIST);
     expect(ReposQuery.parse({}).limit).to.equal(REPO_LIST);
     expect(RefsQuery.parse({}).limit).to.equal(REF_LIST);

@@ -15,7 +15,7 @@ describe("known addresses of a crawl job", () => {
     return new JobDraft(state, context as unknown as HandlerContext<CrawlJobRow>);
   };
 
-  it("have a row for every KNOWN_PER_ROW pages, from KNOWN_ROWS_MIN to KNOWN_ROWS_MAX, and a power of two of them", () => {
+  it("have one row per KNOWN_PER_ROW pages, from KNOWN_ROWS_MIN to KNOWN_ROWS_MAX rows, always a power of two", () => {
     const least = KNOWN_ROWS_MIN * KNOWN_PER_ROW;
     expect([1, 10, least].map(knownRows)).to.deep.equal(Array(3).fill(KNOWN_ROWS_MIN));
     expect(knownRows(least + 1)).to.equal(2 * KNOWN_ROWS_MIN);

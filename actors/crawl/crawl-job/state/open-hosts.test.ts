@@ -73,7 +73,7 @@ describe("hosts of a crawl job", () => {
     checkJob(world);
   });
 
-  it("a job from before hosts were counted goes on", () => {
+  it("a job stored before hosts were counted continues", () => {
     const { world, wanted, hear } = wide(JOB_HOSTS_MAX);
     const { hosts: _hosts, ...state } = world.state;
     world.state = state;

@@ -59,7 +59,7 @@ describe("beginTurn", () => {
     return { leftAt, heardBy: systemClock.monotonic() };
   }
 
-  it("beginTurn() has a place and a moment for the first request at a host", async () => {
+  it("beginTurn() returns a place and a start time for the first request at a host", async () => {
     const places = new Semaphore(1);
     const before = systemClock.monotonic();
     const begun = await beginTurn(await turnAt(newHost()), parts({ places }));
@@ -74,7 +74,7 @@ describe("beginTurn", () => {
     expect(places.free).to.equal(1);
   });
 
-  it("beginTurn() waits until TURN_AHEAD_MS before the host's delay has passed since the request before left", async () => {
+  it("beginTurn() waits until TURN_AHEAD_MS before the host's delay since the last request is over", async () => {
     const host = newHost();
     const { leftAt } = await begun(host);
     const next = await beginTurn(await turnAt(host), parts());
@@ -86,7 +86,7 @@ describe("beginTurn", () => {
     expect(next.moment.startAt - systemClock.monotonic()).to.be.at.most(TURN_AHEAD_MS);
   });
 
-  it("beginTurn() asks again before its moment: an answer's long way does not move it, nor makes it early", async () => {
+  it("beginTurn() calls again before its start time, which a reply's network delay neither shifts nor makes early", async () => {
     const [none, long] = [0, TURN_AHEAD_MS];
     for (const wayMs of [[long, none], [none, long], [none]]) {
       await using world = new StandIn(wayMs);
@@ -100,7 +100,7 @@ describe("beginTurn", () => {
     }
   });
 
-  it("beginTurn() knows the moment whatever way an answer has, of a site with the same clock alone", async () => {
+  it("beginTurn() computes the start time whatever a reply's network delay, for a site with the same clock", async () => {
     const long = TURN_AHEAD_MS;
     for (const clockId of [systemClock.id, "another machine's"]) {
       await using world = new StandIn([long / 2], clockId);
@@ -114,7 +114,7 @@ describe("beginTurn", () => {
     }
   });
 
-  it("beginTurn() is neither early nor says less than how late it is where it is held up between looks at its clocks", async () => {
+  it("beginTurn() is never early, nor reports too little lateness, if the process stalls between readings of its clocks", async () => {
     for (const heldUpMs of [{ before: 12 }, { after: 12 }]) {
       await using world = new StandIn([0], systemClock.id);
       world.heldUpMs = { before: 0, after: 0, ...heldUpMs };
@@ -127,7 +127,7 @@ describe("beginTurn", () => {
     }
   });
 
-  it("beginTurn() keeps its moment if the site's host dies before the second call", async () => {
+  it("beginTurn() keeps its start time if the site's host dies before the second call", async () => {
     await using world = new StandIn([0, Number.POSITIVE_INFINITY]);
     const next = await beginTurn(TURN, world);
     if (next.state !== "now") throw new Error("The turn is gone");
@@ -138,7 +138,7 @@ describe("beginTurn", () => {
     next.release();
   });
 
-  it("beginTurn() follows a moment that the site has postponed", async () => {
+  it("beginTurn() follows a start time that the site postponed", async () => {
     await using world = new StandIn([0]);
     const waiting = beginTurn(TURN, world);
     expect(world.asked).to.have.length(1);
@@ -148,7 +148,7 @@ describe("beginTurn", () => {
     expect(next.moment.startAt).to.be.at.least(world.momentAt);
   });
 
-  it("beginTurn() holds no place through a long wait", async () => {
+  it("beginTurn() holds no place during a long wait", async () => {
     await using world = new StandIn([0]);
     const waiting = beginTurn(TURN, world);
     await world.clock.wait(CRAWL_DELAY_MS - TURN_AHEAD_MS - 1);
@@ -158,7 +158,7 @@ describe("beginTurn", () => {
     if (next.state === "now") next.release();
   });
 
-  it("beginTurn() says that a turn is gone which the site does not know, or another worker has", async () => {
+  it("beginTurn() reports a turn as gone if the site does not know it or another worker has it", async () => {
     const host = newHost();
     const unknown = { ...(await turnAt(host)), turn: newId() };
     expect(await beginTurn(unknown, parts())).to.deep.equal({ state: "gone" });
@@ -170,7 +170,7 @@ describe("beginTurn", () => {
     expect(places.free).to.equal(1);
   });
 
-  it("beginTurn() asks anew when its place came too late, and has a moment that has not passed", async () => {
+  it("beginTurn() calls again if it got its place too late, and returns a start time in the future", async () => {
     const clock = new SkippingClock();
     const places = new Semaphore(1);
     const release = await places.take(new AbortController().signal);
@@ -187,7 +187,7 @@ describe("beginTurn", () => {
     expect(places.free).to.equal(1);
   });
 
-  it("beginTurn() ends with its signal's reason, wherever it waits, and leaves its place", async () => {
+  it("beginTurn() ends with its signal's reason wherever it waits, and releases its place", async () => {
     await using world = new StandIn([0]);
     const away = new AbortController();
     const given = { ...world, signal: away.signal };

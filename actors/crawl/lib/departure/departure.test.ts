@@ -36,7 +36,7 @@ describe("inTime", () => {
     return inTime(TURN, parts, momentAt(now), (departure) => make(departure, pass));
   }
 
-  it("lets a request leave until its moment has passed, and not after it", async () => {
+  it("lets a request leave until its deadline and not after it", async () => {
     await made(async ({ mayLeave, signal }, pass) => {
       pass(TURN_LATE_MS);
       expect(mayLeave()).to.equal(true);
@@ -46,7 +46,7 @@ describe("inTime", () => {
     });
   });
 
-  it("takes back no request that is leaving, however late that is reported", async () => {
+  it("cancels no request that is leaving, however late its departure is reported", async () => {
     await made(async ({ onStarting, onStarted, mayLeave }, pass) => {
       onStarting();
       pass(2 * TURN_LATE_MS);
@@ -56,7 +56,7 @@ describe("inTime", () => {
     });
   });
 
-  it("due() resolves when the moment has come, or so long before, and not where the request must not leave", async () => {
+  it("due() resolves at the start time, or the given time before it, and never for a forbidden request", async () => {
     const clock = new SkippingClock();
     const { signal } = new AbortController();
     const call = (async () => go(0)) as never;
@@ -98,7 +98,7 @@ describe("inTime", () => {
     ]);
   });
 
-  it("asks for one more only once the site knows that the first has left, or cannot be told", async () => {
+  it("requests another start time only once the departure of the first was reported or cannot be", async () => {
     for (const end of ["resolve", "reject"] as const) {
       const answers: object[] = [];
       const known = Promise.withResolvers<void>();
@@ -117,7 +117,7 @@ describe("inTime", () => {
     }
   });
 
-  it("goes on connecting for as long as the site says go without a wait, whatever it takes", async () => {
+  it("keeps connecting as long as the site replies go without a wait", async () => {
     let asked = 0;
     const call = async () => {
       asked += 1;
@@ -139,7 +139,7 @@ describe("inTime", () => {
     expect(asked).to.be.at.least(3);
   });
 
-  it("asks for no other moment where it may have left unseen", async () => {
+  it("requests no other start time if the request may have left unnoticed", async () => {
     const late = made(async ({ onUnseen, mayLeave, signal }, pass) => {
       onUnseen();
       pass(TURN_LATE_MS + 1);
@@ -149,7 +149,7 @@ describe("inTime", () => {
     expect(await failure(late)).to.be.instanceOf(NotMade);
   });
 
-  it("lets no request of an ended crawl leave, and takes none back that has left", async () => {
+  it("lets no request of an ended crawl leave, and cancels none that has left", async () => {
     const ended = new AbortController();
     await made(
       async (departure) => {
@@ -168,7 +168,7 @@ describe("inTime", () => {
     );
   });
 
-  it("oneMore() waits for another moment, within which the next leaves", async () => {
+  it("oneMore() waits for another start time, at which the next request leaves", async () => {
     const answers = [{ state: "wait", askAgainInMs: 0 }, go(0)];
     await made(
       async ({ onStarted, oneMore, mayLeave, signal }, pass) => {
@@ -184,7 +184,7 @@ describe("inTime", () => {
     expect(answers).to.deep.equal([]);
   });
 
-  it("oneMore() is refused where the turn is over, or the address forbidden by now", async () => {
+  it("oneMore() is refused if the turn is over or the address is now disallowed", async () => {
     const forbidden = { ...go(0), verdicts: [{ allowed: false, reason: "line 1" }] };
     for (const answer of [{ state: "gone" }, forbidden]) {
       await made(
@@ -200,7 +200,7 @@ describe("inTime", () => {
 });
 
 describe("atAnyTime", () => {
-  it("lets requests leave until their turn, or their crawl, is over", async () => {
+  it("lets requests leave until their turn or their crawl ends", async () => {
     for (const over of ["signal", "ended"] as const) {
       const controllers = { signal: new AbortController(), ended: new AbortController() };
       const { signal, ended } = controllers;

@@ -57,7 +57,7 @@ describe("the browser context of a crawl", function () {
     };
   }
 
-  describe("moves what all pages of a job may move", () => {
+  describe("transfers bytes up to the limit of all pages of a job", () => {
     let sent = 0;
     /** The stream continues when other pages begin. */
     let mayBeSent = 0;
@@ -109,13 +109,13 @@ describe("the browser context of a crawl", function () {
       return { html: answer.kind === "page" ? answer.html : "", contexts };
     }
 
-    it("RENDER_BYTES_MAX while none of them ends; past half of it others go elsewhere", async () => {
+    it("RENDER_BYTES_MAX until one page ends; past half of it new pages get another context", async () => {
       const { html, contexts } = await readBesideOthers(RENDER_BYTES_MAX - MARGIN_BYTES);
       expect(html).to.contain("whole");
       expect(contexts).to.equal(2);
     });
 
-    it("and no more than that, however many others begin meanwhile", async () => {
+    it("RENDER_BYTES_MAX at most, however many other pages start meanwhile", async () => {
       const { html } = await readBesideOthers(2 * RENDER_BYTES_MAX);
       expect(html).to.contain("cut");
       expect(sent).to.be.within(
@@ -124,7 +124,7 @@ describe("the browser context of a crawl", function () {
       );
     });
 
-    it("and is not cut for those that went before", async () => {
+    it("and does not count the bytes of ended pages", async () => {
       const loader = open({ waitForSelector: { selector: "#done", timeout: 100_000 } });
       mayBeSent = Number.POSITIVE_INFINITY;
       const url = reader(CRAWL_CONTEXT_BYTES_MAX + MARGIN_BYTES);
@@ -143,7 +143,7 @@ describe("the browser context of a crawl", function () {
   const titleOf = (answer: PageAnswer) =>
     answer.kind === "page" ? /<title>([^<]+)</.exec(answer.html)?.[1] : undefined;
 
-  it("is given back CRAWL_CONTEXT_IDLE_MS after its last page, and not before", async () => {
+  it("is returned CRAWL_CONTEXT_IDLE_MS after its last page, and not before", async () => {
     const { load } = open();
     const url = marked();
     const idle = () => until("it is idle", () => clock.isAwaited(CRAWL_CONTEXT_IDLE_MS));
@@ -165,7 +165,7 @@ describe("the browser context of a crawl", function () {
     expect(titleOf(await load(url))).not.to.equal(first);
   });
 
-  it("is exchanged after CRAWL_CONTEXT_AGE_MS_MAX, and not before", async () => {
+  it("is replaced after CRAWL_CONTEXT_AGE_MS_MAX, and not before", async () => {
     const { load } = open();
     const url = marked();
     const openedAt = clock.monotonic();
@@ -180,7 +180,7 @@ describe("the browser context of a crawl", function () {
     expect(titleOf(await load(url))).not.to.equal(first);
   });
 
-  it("is exchanged after CRAWL_CONTEXT_PAGES_MAX pages, and not before", async () => {
+  it("is replaced after CRAWL_CONTEXT_PAGES_MAX pages, and not before", async () => {
     const { load } = open();
     const url = marked();
     const redirect = site.page("/r", (_, response) =>
@@ -196,7 +196,7 @@ describe("the browser context of a crawl", function () {
     expect(titleOf(await load(url))).not.to.equal(first);
   });
 
-  it("has a page that does not stop in PAGE_RESET_MS closed, and not before", async () => {
+  it("closes a page that does not stop within PAGE_RESET_MS, and not before", async () => {
     const context = await pool.newContext(new AbortController().signal);
     // A worn browser may be about to be replaced, and either may have the context.
     const browsers = pool.pids;

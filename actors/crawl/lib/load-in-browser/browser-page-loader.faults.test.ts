@@ -27,7 +27,7 @@ describe("BrowserPageLoader and hostile pages", function () {
   after(() => scene[Symbol.asyncDispose]());
 
   describe("load() fails with a reason", () => {
-    it("where a page hangs, closes itself, crashes or leaves; and the next is loaded", async () => {
+    it("for a page that hangs, closes itself, crashes or navigates away; and loads the next", async () => {
       const loader = open({ gotoOptions: { timeout: 4_000 } }, { takeHtmlMs: 4_000 });
       const patient = open();
       const good = site.page("/good", "<p>good");
@@ -57,7 +57,7 @@ describe("BrowserPageLoader and hostile pages", function () {
       await nextLoads("dialogs", patient);
     });
 
-    it("where a renderer crashes, alone", async () => {
+    it("only for the page whose renderer crashes", async () => {
       const loader = open({ gotoOptions: { timeout: 60_000 } });
       const slow = site.page("/slow", (_, response) => {
         response.write("<p>slow");
@@ -75,7 +75,7 @@ describe("BrowserPageLoader and hostile pages", function () {
       expect(pageOf(await beside).html).to.contain("slow");
     });
 
-    it("where its browser dies, and loads the next in another", async () => {
+    it("when its browser dies, and loads the next page in another", async () => {
       const loader = open();
       const asked = once(site.server, "request");
       const pending = load(
@@ -88,7 +88,7 @@ describe("BrowserPageLoader and hostile pages", function () {
       expect(pageOf(await load(loader, site.page("/good", "<p>good"))).html).to.contain("good");
     });
 
-    it("where the browser dies that it has for itself; nobody else's does, nor it with theirs", async () => {
+    it("when its own browser dies, without effect on the pages of other browsers, and vice versa", async () => {
       const loader = open();
       const held: ServerResponse[] = [];
       const slow = site.page("/slow", (_, response) => {
@@ -118,7 +118,7 @@ describe("BrowserPageLoader and hostile pages", function () {
     });
   });
 
-  it("load() cuts a document that never ends, and one that grows without end when decoded", async () => {
+  it("load() truncates an endless document, and one that grows endlessly when decoded", async () => {
     const loader = open({ gotoOptions: { timeout: 60_000 } }, { takeHtmlMs: 60_000 });
     const endless = site.page("/endless", (_, response) => {
       const more = () => {

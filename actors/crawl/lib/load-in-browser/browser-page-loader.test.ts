@@ -21,7 +21,7 @@ describe("BrowserPageLoader", function () {
   after(() => scene[Symbol.asyncDispose]());
 
   describe("load() gives the page", () => {
-    it("as scripts have made it, with what its head says", async () => {
+    it("as scripts have made it, with the metadata of its head", async () => {
       const modified = "Wed, 01 Jan 2025 00:00:00 GMT";
       const headers = {
         "Content-Type": "text/html; charset=utf-8",
@@ -53,7 +53,7 @@ describe("BrowserPageLoader", function () {
       expect(started).to.equal(1);
     });
 
-    it("with the text and links of open shadow roots, and where it sends its reader", async () => {
+    it("with the text and links of open shadow roots, and its meta refresh", async () => {
       const url = site.page(
         "/shadow",
         `<!doctype html><html lang=en><meta http-equiv=refresh content="0;url=/on"><x-a><b>light</b></x-a>
@@ -72,7 +72,7 @@ describe("BrowserPageLoader", function () {
       expect(site.paths).to.deep.equal(["/shadow"]);
     });
 
-    it("of an error, with its body, even an empty one; and how long to stay away", async () => {
+    it("of an error, with its body, even an empty one, and its Retry-After", async () => {
       const loader = open();
       const gone = site.page("/gone", answers(404, {}, "<p>Nothing here"));
       expect(pageOf(await load(loader, gone))).to.include({ status: 404 });
@@ -84,7 +84,7 @@ describe("BrowserPageLoader", function () {
       expect(pageOf(await load(loader, nothing))).to.include({ status: 204, html: "" });
     });
 
-    it("of an error, whatever it was to wait for or to be completed with", async () => {
+    it("of an error, whatever waitForSelector or scripts were requested", async () => {
       const loader = open({
         waitForSelector: { selector: "#never", timeout: 300 },
         addScriptTag: [{ url: `${site.url}/never.js` }],
@@ -102,7 +102,7 @@ describe("BrowserPageLoader", function () {
       expect(await load(loader, site.page("/good", "<p>x"))).to.include({ kind: "failed" });
     });
 
-    it("of text that browsers would save or show in their own way", async () => {
+    it("of text that browsers would download or show in a viewer", async () => {
       const loader = open();
       for (const [type, body] of [
         ["text/plain", "a < b & c"],
@@ -158,13 +158,13 @@ describe("BrowserPageLoader", function () {
       expect(site.paths).not.to.contain("/a.js");
     });
 
-    it("without scripts where they are off", async () => {
+    it("without scripts if they are disabled", async () => {
       const loader = open({ setJavaScriptEnabled: false });
       const url = site.page("/off", scriptPage("document.title = 'ran'"));
       expect(pageOf(await load(loader, url)).html).to.contain("<title>here</title>");
     });
 
-    it("cut at its bound when it is large, asking for room before", async () => {
+    it("truncated at its limit when it is large, after reserving memory", async () => {
       const loader = open({}, { takeHtmlMs: 60_000 });
       const large = site.page("/large", `<p>${"é".repeat(LARGE_BODY_BYTES)}`);
       let asked = 0;
@@ -188,7 +188,7 @@ describe("BrowserPageLoader", function () {
   });
 
   describe("load() makes one request for the document", () => {
-    it("and answers a redirect with where it leads", async () => {
+    it("and returns the target of a redirect", async () => {
       const loader = open();
       for (const [location, to] of [
         ["/target?a#b", `${site.url}/target?a`],
@@ -207,7 +207,7 @@ describe("BrowserPageLoader", function () {
       expect(other.paths).to.deep.equal([]);
     });
 
-    it("and goes nowhere else, whatever scripts and refreshes want", async () => {
+    it("and does not navigate elsewhere, whatever scripts and refreshes request", async () => {
       const there = other.page("/there", "there");
       const ways = {
         location: scriptPage(`location.href = ${JSON.stringify(there)}`),
@@ -230,7 +230,7 @@ describe("BrowserPageLoader", function () {
       expect(other.paths).to.deep.equal([]);
     });
 
-    it("while frames within it load as parts of it", async () => {
+    it("while its frames load as parts of the page", async () => {
       other.page("/frame", "<script>parent.postMessage('framed', '*')</script>");
       const url = site.page(
         "/framed",
@@ -241,7 +241,7 @@ describe("BrowserPageLoader", function () {
       expect(pageOf(await load(open({ waitForSelector }), url)).html).to.contain("framed");
     });
 
-    it("a conditional one where the crawl wants what has changed", async () => {
+    it("a conditional one if the crawl wants only changed pages", async () => {
       const since = Date.parse("2025-06-01T00:00:00Z") / 1_000;
       const loader = open({ modifiedSince: since, cookies: [{ name: "given", value: "1" }] });
       const same = site.page("/same", answers(304, {}));
@@ -267,7 +267,7 @@ describe("BrowserPageLoader", function () {
   });
 
   describe("load() fails with a reason", () => {
-    it("where there is no document", async () => {
+    it("when there is no document", async () => {
       const loader = open();
       const picture = site.page("/picture", answers(200, { "Content-Type": "image/png" }));
       expect(await load(loader, picture)).to.deep.include({
@@ -289,7 +289,7 @@ describe("BrowserPageLoader", function () {
       expect(refused).to.have.property("reason").that.contains("not one this service fetches");
     });
 
-    it("where the browser accepts no such cookie", async () => {
+    it("when the browser rejects a cookie", async () => {
       const cookies = [{ name: "__Host-a", value: "b", domain: "127.0.0.2" }];
       const answer = await load(open({ cookies }), site.page("/good", "<p>good"));
       expect(answer).to.deep.include({ kind: "failed", retry: false, browserMs: 0 });
@@ -314,7 +314,7 @@ describe("BrowserPageLoader", function () {
     });
   });
 
-  it("load() leaves nothing of a page behind but what its site keeps", async () => {
+  it("load() leaves nothing of a page behind except its site's own storage", async () => {
     const loader = open();
     const busy =
       scriptPage(`window.name = "left"; localStorage.kept = 1; document.cookie = "kept=1";
@@ -332,7 +332,7 @@ describe("BrowserPageLoader", function () {
     expect(beats()).to.equal(before);
   });
 
-  it("load() shares one context, uses its pages again, and gives it back when it is idle", async () => {
+  it("load() shares one context, reuses its pages, and returns it when it is idle", async () => {
     const loader = open({}, { idleMs: 300 });
     const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
     await Promise.all([url, url, url].map((each) => load(loader, each)));
@@ -342,7 +342,7 @@ describe("BrowserPageLoader", function () {
     expect(site.headersOf("/later").cookie).to.equal("seen=1");
   });
 
-  it("load() exchanges a context that is worn, and its cookies go on", async () => {
+  it("load() replaces an old context, and keeps its cookies", async () => {
     const loader = open({}, { pagesMax: 2 });
     const url = site.page("/set", answers(200, { "Set-Cookie": "seen=1" }, "<p>x"));
     for (const each of [url, url, site.page("/later", "<p>x")]) await load(loader, each);

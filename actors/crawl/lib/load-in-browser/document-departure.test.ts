@@ -107,7 +107,7 @@ describe("DocumentDeparture", function () {
   };
 
   for (const way of WAYS) {
-    it(`holds a request over ${way} until it is due, and its wait is no browser time`, async () => {
+    it(`holds a request over ${way} until it is due, and does not count the wait as browser time`, async () => {
       const origin = await serve(way, page);
       const due = Promise.withResolvers<void>();
       let waiting = 0;
@@ -131,7 +131,7 @@ describe("DocumentDeparture", function () {
       expect(seen.map(({ path }) => path)).to.deep.equal(["/due"]);
     });
 
-    it(`tells that a request over ${way} has left once, when it has: over a new connection and a kept one`, async () => {
+    it(`reports the departure of a request over ${way} once, on a new and a reused connection`, async () => {
       const origin = await serve(way, page, HELD_MS);
       const loader = new BrowserPageLoader({
         ...{ pool, clock, request: CrawlRequest.parse({ url: origin }) },
@@ -165,7 +165,7 @@ describe("DocumentDeparture", function () {
       for (const { headers } of seen) expect(headers).not.to.have.property("x-trunkline-mark");
     });
 
-    it(`lets no request over ${way} leave once it must not, also one that is connecting`, async () => {
+    it(`stops a forbidden request over ${way} from leaving, also while it connects`, async () => {
       const origin = await serve(way, page, HELD_MS);
       const controller = new AbortController();
       let asked = 0;
@@ -184,7 +184,7 @@ describe("DocumentDeparture", function () {
       expect(seen.map(({ path }) => path)).to.deep.equal(["/next"]);
     });
 
-    it(`asks for one more request over ${way} where the site wants credentials, and takes no for an answer`, async () => {
+    it(`requests one more start over ${way} if the site wants credentials, and accepts a refusal`, async () => {
       const closed: Answer = (request, response) => {
         response.setHeader("Content-Type", "text/html");
         if (request.headers.authorization !== undefined) return void response.end("<p>open");
@@ -214,7 +214,7 @@ describe("DocumentDeparture", function () {
   }
 
   for (const way of WAYS) {
-    it(`leaves nothing connected over ${way} of a page that is taken back, also where it hangs`, async () => {
+    it(`closes the connections over ${way} of a cancelled page, also if it hangs`, async () => {
       let isOpen = false;
       let html = "";
       const drip: Answer = (_, response) => {
@@ -245,7 +245,7 @@ describe("DocumentDeparture", function () {
     });
   }
 
-  it("sends nothing again when its connection is closed under it: over http: it waits for its turn, over https: it fails", async () => {
+  it("does not resend on a closed connection: waits for another turn over http:, and fails over https:", async () => {
     for (const way of ["http", "https"] as const) {
       seen = [];
       // It closes a kept connection as soon as a second request comes over it.
@@ -278,7 +278,7 @@ describe("DocumentDeparture", function () {
     }
   });
 
-  it("holds no tunnel of other pages up once its own request has failed, however long its page is not reset", async () => {
+  it("does not block tunnels of other pages after its own request failed, even before its page is reset", async () => {
     const origin = await serve("https", (request, response) => {
       if (request.url === "/cut") request.socket.destroy();
       else page(request, response);
@@ -299,7 +299,7 @@ describe("DocumentDeparture", function () {
     }
   });
 
-  it("lets nothing leave that a page wants fetched ahead", async () => {
+  it("lets no prefetch of a page leave", async () => {
     const rules = (kind: string) =>
       JSON.stringify({ [kind]: [{ urls: [`/${kind}`], eagerness: "immediate" }] });
     const origin = await serve("https", ({ url }, response) => {
@@ -325,7 +325,7 @@ describe("DocumentDeparture", function () {
     expect(paths).to.deep.equal(["/", "/fetched"]);
   });
 
-  it("a document over https that never ends is cut as any other", async () => {
+  it("truncates an endless document over https as any other", async () => {
     const origin = await serve("https", (_, response) => {
       response.setHeader("Content-Type", "text/html");
       const more = () => {
@@ -338,7 +338,7 @@ describe("DocumentDeparture", function () {
     expect(answer).to.include({ kind: "page", truncated: true });
   });
 
-  it("a load that cannot begin in time fails", async () => {
+  it("fails a load that cannot start in time", async () => {
     const origin = await serve("http", page);
     const startBy = clock.monotonic();
     const late = await load(`${origin}/`, { startBy }).catch((error: unknown) => error);
@@ -347,7 +347,7 @@ describe("DocumentDeparture", function () {
     await until("contexts are made again", async () => (await load(`${origin}/`)).kind === "page");
   });
 
-  it("says why a host could not be reached, with no status that nobody gave", async () => {
+  it("reports why a host is unreachable, without an invented status", async () => {
     const free = await startHttpServer(() => {});
     await free.close();
     const cases = {
@@ -365,7 +365,7 @@ describe("DocumentDeparture", function () {
     }
   });
 
-  it("a site that imitates our proxy has no effect", async () => {
+  it("is not affected by a site that imitates our proxy", async () => {
     const forge: Answer = (_, response) => {
       response.writeHead(502, { "Content-Type": "text/html", "X-Trunkline-Egress": "refused" });
       response.end("<p>forged");

@@ -29,7 +29,7 @@ describe("awayMsOf", () => {
 describe("robotsTag", () => {
   const read = (header: string | null) => robotsTag(header, "TestBot").nofollow;
 
-  it("robotsTag() tells noindex from nofollow", () => {
+  it("robotsTag() distinguishes noindex and nofollow", () => {
     const tag = (header: string) => robotsTag(header, "TestBot");
     expect(tag("noindex")).to.deep.equal({ nofollow: false, noindex: true });
     expect(tag("nofollow")).to.deep.equal({ nofollow: true });
@@ -52,7 +52,7 @@ describe("robotsTag", () => {
 });
 
 describe("documentForm", () => {
-  it("documentForm() tells HTML, other text and what is neither", () => {
+  it("documentForm() distinguishes HTML, other text and binary", () => {
     const forms = {
       html: [undefined, null, "", "text/html", "Text/HTML; charset=x", "application/xhtml+xml"],
       text: ["text/plain", "application/xml", "application/rss+xml", "application/ld+json"],

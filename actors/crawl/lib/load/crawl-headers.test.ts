@@ -10,7 +10,7 @@ describe("CrawlHeaders", () => {
   const cookieOf = (cookie: object, url?: string) =>
     headersOf({ cookies: [{ name: "n", value: "v", ...cookie }] }, url).cookie;
 
-  it("forPage() has the crawler's name whatever is asked for", () => {
+  it("forPage() always has the crawler's name, whatever headers are requested", () => {
     const extra = { "USER-agent": "x", "Accept-Encoding": "x", "X-A": "1", Accept: "text/plain" };
     expect(headersOf({ setExtraHTTPHeaders: extra })).to.deep.equal({
       "user-agent": "VendorBrowserRenderingCrawler/1.0",
@@ -19,7 +19,7 @@ describe("CrawlHeaders", () => {
     });
   });
 
-  it("forPage() sends credentials to the start's origin alone", () => {
+  it("forPage() sends credentials only to the start URL's origin", () => {
     const authenticate = { username: "ü", password: "p:q" };
     const authorization = `Basic ${Buffer.from("ü:p:q").toString("base64")}`;
     expect(headersOf({ authenticate }, "https://a.example/x")).to.include({ authorization });
@@ -28,7 +28,7 @@ describe("CrawlHeaders", () => {
     }
   });
 
-  it("forPage() sends cookies where RFC 6265 does", () => {
+  it("forPage() sends cookies by the rules of RFC 6265", () => {
     expect(cookieOf({})).to.equal("n=v");
     expect(cookieOf({ name: "" })).to.equal("v");
     expect(cookieOf({}, "https://b.a.example/")).to.equal(undefined);
@@ -49,7 +49,7 @@ describe("CrawlHeaders", () => {
     expect(headersOf(two).cookie).to.equal("own=1; n=v");
   });
 
-  it("forPage() is conditional where the crawl wants what has changed; forFile() is not", () => {
+  it("forPage() is conditional if the crawl wants only changed pages; forFile() never is", () => {
     const headers = new CrawlHeaders({ url: URL_OF_START, modifiedSince: 1_767_225_600 });
     const since = { "if-modified-since": "Thu, 01 Jan 2026 00:00:00 GMT" };
     expect(headers.forPage(URL_OF_START, NOW)).to.include(since);

@@ -3,7 +3,7 @@ import { processorTime } from "../../../../scripts/testing/processor-time.ts";
 import { CHARSET_PRESCAN_BYTES, CHARSET_SAMPLE_BYTES, decodeBody } from "./decode-body.ts";
 
 describe("decodeBody", () => {
-  it("decodeBody() believes a byte order mark before all else", () => {
+  it("decodeBody() prefers a byte order mark to the header and the page", () => {
     const utf16 = Uint8Array.of(0xfe, 0xff, 0x00, 0x41, 0x20, 0xac);
     expect(decodeBody(utf16, "text/html; charset=utf-8")).to.deep.equal({
       text: "A€",
@@ -14,7 +14,7 @@ describe("decodeBody", () => {
     expect(decodeBody(Uint8Array.of(0xef, 0xbb, 0xbf, 0x41)).text).to.equal("A");
   });
 
-  it("decodeBody() believes the header before the page", () => {
+  it("decodeBody() prefers the header to the page", () => {
     const page = bytes("<meta charset=utf-8>", 0xe9, 0x80);
     for (const header of [
       "text/html; charset=windows-1252",
@@ -25,7 +25,7 @@ describe("decodeBody", () => {
     }
   });
 
-  it("decodeBody() reads what the page says of itself", () => {
+  it("decodeBody() reads the charset that the page declares", () => {
     const cases: [html: string, charset: string][] = [
       ["<META CHARSET='Shift_JIS'>", "shift_jis"],
       ['<meta http-equiv="Content-Type" content="text/html; charset=gb2312">', "gbk"],
@@ -41,21 +41,21 @@ describe("decodeBody", () => {
     ).to.match(/日$/);
   });
 
-  it("decodeBody() looks for it within CHARSET_PRESCAN_BYTES", () => {
+  it("decodeBody() searches CHARSET_PRESCAN_BYTES for the declared charset", () => {
     const meta = "<meta charset=koi8-r>";
     const page = (offset: number) => decodeBody(bytes(" ".repeat(offset) + meta)).by;
     expect(page(CHARSET_PRESCAN_BYTES - meta.length)).to.equal("meta");
     expect(page(CHARSET_PRESCAN_BYTES)).to.equal("detection");
   });
 
-  it("decodeBody() guesses by CHARSET_SAMPLE_BYTES", () => {
+  it("decodeBody() detects the charset from CHARSET_SAMPLE_BYTES", () => {
     // No UTF-8, where it is seen.
     const charset = (offset: number) => decodeBody(bytes("a".repeat(offset), 0x80, 0x41)).charset;
     expect(charset(CHARSET_SAMPLE_BYTES - 1)).not.to.equal("utf-8");
     expect(charset(CHARSET_SAMPLE_BYTES)).to.equal("utf-8");
   });
 
-  it("decodeBody() passes over labels that nobody knows, and finds the charset out", () => {
+  it("decodeBody() ignores unknown labels, and detects the charset", () => {
     const russian =
       "Эта страница написана так, чтобы по частым буквам можно было узнать и язык, и кодировку текста";
     expect(decodeBody(bytes(russian), "text/html; charset=foo")).to.deep.equal({
@@ -75,7 +75,7 @@ describe("decodeBody", () => {
     expect(decodeBody(Uint8Array.of(0x63, 0x61, 0x66, 0xe9)).text).to.equal("café");
   });
 
-  it("decodeBody() takes a character that the sample cuts in two", () => {
+  it("decodeBody() accepts a character that the sample cuts in two", () => {
     const text = `a${"é".repeat(40_000)}`;
     expect(decodeBody(bytes(text))).to.deep.equal({ text, charset: "utf-8", by: "detection" });
   });

@@ -55,7 +55,7 @@ describe("HttpPageLoader", () => {
   const load = (loader: HttpPageLoader, url: string, watched: Watched = {}) =>
     loader.load(pageLoad(url, watched));
 
-  it("load() gives a page with its charset, type, dates and what it says to robots", async () => {
+  it("load() returns a page with its charset, type, dates and robots directives", async () => {
     const url = site.page("/a", (_, response) =>
       response
         .writeHead(200, {
@@ -78,7 +78,7 @@ describe("HttpPageLoader", () => {
     });
   });
 
-  it("load() takes the field Refresh for a redirect", async () => {
+  it("load() treats the header Refresh as a redirect", async () => {
     const url = site.page("/a", (_, response) =>
       response.setHeader("Refresh", "0; url=/b").end("x"),
     );
@@ -103,7 +103,7 @@ describe("HttpPageLoader", () => {
     expect(started).to.equal(2);
   });
 
-  it("load() asks for a page once more when its site closes a kept connection just then, once it may", async () => {
+  it("load() repeats a request whose reused connection the site just closed, once permitted", async () => {
     await using origin = await startTcpServer((socket) => {
       let served = 0;
       socket.on("data", () => {
@@ -130,7 +130,7 @@ describe("HttpPageLoader", () => {
     expect(events).to.deep.equal(["left", "asked"]);
   });
 
-  it("load() keeps the body of an error page, and the pause that the host asks for", async () => {
+  it("load() returns the body of an error page, and the pause that the host requests", async () => {
     const away = (answer: PageAnswer) => answer.kind === "page" && [answer.status, answer.awayMs];
     const page = (status: number, headers = {}) =>
       site.page(`/${status}`, (_, response) => response.writeHead(status, headers).end("<b>no"));
@@ -176,7 +176,7 @@ describe("HttpPageLoader", () => {
     }
   }).timeout(60_000);
 
-  it("load() follows no redirect, and says where it leads", async () => {
+  it("load() follows no redirect, and returns its target", async () => {
     const to = (location: string, status = 302) =>
       site.page("/r", (_, response) => response.writeHead(status, { Location: location }).end());
     const loader = loaderOf();
@@ -226,7 +226,7 @@ describe("HttpPageLoader", () => {
     expect(await load(loader, picture)).to.include({ kind: "unmodified", status: 200 });
   });
 
-  it("load() asks for the start whether it has changed or not", async () => {
+  it("load() requests the start URL unconditionally", async () => {
     const url = site.page("/", "x");
     const loader = loaderOf({ modifiedSince: 1 });
     await load(loader, url, { isStart: true });
@@ -235,7 +235,7 @@ describe("HttpPageLoader", () => {
     expect(site.headersOf("/")).to.have.property("if-modified-since");
   });
 
-  it("load() keeps JOB_CONNECTIONS_MAX connections to hosts, and not one more", async () => {
+  it("load() keeps at most JOB_CONNECTIONS_MAX connections to hosts", async () => {
     const http = createServer((_, response) => response.end("x"));
     // The timeout outlasts the test, so no host closes a connection.
     http.keepAliveTimeout = 120_000;
@@ -287,7 +287,7 @@ describe("HttpPageLoader", () => {
       .that.includes('"compress"');
   });
 
-  it("load() cuts a body at CRAWL_BODY_BYTES_MAX, and drops its connection", async () => {
+  it("load() truncates a body at CRAWL_BODY_BYTES_MAX, and closes its connection", async () => {
     const sized = (bytes: number) =>
       site.page("/s", (_, response) => response.end(Buffer.alloc(bytes, "x")));
     const loader = loaderOf();
@@ -312,7 +312,7 @@ describe("HttpPageLoader", () => {
     await until("the connection to be dropped", () => sent === -1);
   });
 
-  it("load() takes a gzip bomb for what it is", async () => {
+  it("load() truncates a gzip bomb", async () => {
     const bomb = gzipBomb();
     const url = site.page("/bomb", (_, response) =>
       response.writeHead(200, { "Content-Encoding": "gzip" }).end(bomb),
@@ -323,7 +323,7 @@ describe("HttpPageLoader", () => {
     expect(peakBytes() - before).to.be.below(BOMB_BYTES / 2);
   });
 
-  it("load() ends what drips, hangs or breaks off, with a reason", async () => {
+  it("load() ends a slow, hanging or broken response, with a reason", async () => {
     const loader = loaderOf({}, { fetchMs: 300 });
     const drip = site.page("/drip", async (_, response) => {
       while (!response.destroyed) {
@@ -411,7 +411,7 @@ describe("HttpPageLoader", () => {
     );
   });
 
-  it("load() takes another connection, and asks for no other moment, where the first is closed before it is due", async () => {
+  it("load() opens another connection, without another start time, if the first is closed before it is due", async () => {
     const sockets: Socket[] = [];
     await using origin = await startTcpServer((socket) => {
       sockets.push(socket);
@@ -435,7 +435,7 @@ describe("HttpPageLoader", () => {
     expect([asked, sockets.length]).to.deep.equal([2, 2]);
   });
 
-  it("load() makes no request that is stopped in the moment in which it could leave", async () => {
+  it("load() makes no request that is stopped at the moment when it could leave", async () => {
     const loader = loaderOf();
     const controller = new AbortController();
     const late = new Error("too late");
@@ -452,7 +452,7 @@ describe("HttpPageLoader", () => {
     expect(site.paths).not.to.include("/late");
   });
 
-  it("load() ends with its caller's signal", async () => {
+  it("load() ends when its caller's signal aborts", async () => {
     const url = site.page("/hang", () => {});
     const controller = new AbortController();
     const gone = new Error("gone");
@@ -465,7 +465,7 @@ describe("HttpPageLoader", () => {
     expect(await before.catch((error: unknown) => error)).to.equal(gone);
   });
 
-  it("load() has left when its request is written, over TLS too; what is taken back before leaves its connection", async () => {
+  it("load() counts a request as left once it is written, over TLS too; a request cancelled before releases its connection", async () => {
     const certificate = selfSignedCertificate("open.test");
     const tls = createTlsServer(certificate, (_, response) => response.end("x"));
     await using server = await listen(tls, "127.0.0.2");

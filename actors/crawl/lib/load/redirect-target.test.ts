@@ -8,7 +8,7 @@ describe("redirectTarget()", () => {
   const to = (location: string, status = 302) =>
     redirectTarget(FROM, status, new Headers({ location }));
 
-  it("reads where each kind of redirect leads, from where it is, without fragment", () => {
+  it("returns the absolute target of each kind of redirect, without fragment", () => {
     for (const status of [301, 302, 303, 307, 308]) {
       expect(to("../other?a=1#part", status)).to.deep.equal({
         url: "http://site.example/other?a=1",
@@ -20,12 +20,12 @@ describe("redirectTarget()", () => {
     });
   });
 
-  it("is undefined of what is no redirect", () => {
+  it("is undefined for other responses", () => {
     for (const status of [200, 300, 304, 404]) expect(to("/other", status)).to.equal(undefined);
     expect(redirectTarget(FROM, 302, new Headers())).to.equal(undefined);
   });
 
-  it("follows addresses of CRAWL_URL_CHARS_MAX characters, and says how long a longer one is", () => {
+  it("accepts addresses of CRAWL_URL_CHARS_MAX characters, and reports the length of a longer one", () => {
     const long = (chars: number) => "http://site.example/".padEnd(chars, "a");
     expect(to(long(CRAWL_URL_CHARS_MAX))).to.deep.equal({ url: long(CRAWL_URL_CHARS_MAX) });
     const shown = long(ANSWER_SHOWN_CHARS);
@@ -34,7 +34,7 @@ describe("redirectTarget()", () => {
     });
   });
 
-  it("shows ANSWER_SHOWN_CHARS of what is no address of a page", () => {
+  it("shows ANSWER_SHOWN_CHARS of an invalid address", () => {
     for (const extra of [0, 1]) {
       const location = "data:,".padEnd(ANSWER_SHOWN_CHARS + extra, "x");
       expect(to(location)).to.deep.equal({

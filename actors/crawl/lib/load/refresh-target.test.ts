@@ -21,7 +21,7 @@ describe("refreshTarget()", () => {
     expect(to("0;url=to", "http://b.example/x/")).to.equal("http://b.example/x/to");
   });
 
-  it("is undefined where the page stays", () => {
+  it("is undefined for a page that only reloads itself", () => {
     const forms = ["", "0", "30", "0;", "0;url=", "x;url=/to", "-1;url=/to", "0url=/to"];
     const others = [
       "0;url=javascript:x()",
@@ -32,18 +32,18 @@ describe("refreshTarget()", () => {
     for (const form of [...forms, ...others]) expect(to(form), form).to.equal(undefined);
   });
 
-  it("follows after REFRESH_S_MAX seconds, and no later", () => {
+  it("accepts a delay of REFRESH_S_MAX seconds and no longer", () => {
     expect(to(`${REFRESH_S_MAX};url=/to`)).to.equal("http://a.example/to");
     expect(to(`${REFRESH_S_MAX + 1};url=/to`)).to.equal(undefined);
   });
 
-  it("follows to an address of CRAWL_URL_CHARS_MAX characters, and to no longer one", () => {
+  it("accepts an address of CRAWL_URL_CHARS_MAX characters and no longer one", () => {
     const address = "http://a.example/".padEnd(CRAWL_URL_CHARS_MAX, "a");
     expect(to(`0;url=${address}`)).to.equal(address);
     expect(to(`0;url=${address}a`)).to.equal(undefined);
   });
 
-  it("pageRedirect() follows the field Refresh of a page, and Location of a redirect", () => {
+  it("pageRedirect() reads the header Refresh of a page, and Location of a redirect", () => {
     const refresh = new Headers({ refresh: "0; url=/to" });
     expect(pageRedirect(url, 200, refresh)).to.deep.equal({ url: "http://a.example/to" });
     expect(pageRedirect(url, 404, refresh)).to.equal(undefined);

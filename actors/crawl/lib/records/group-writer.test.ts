@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { GroupWriter } from "./group-writer.ts";
 
 describe("GroupWriter", () => {
-  it("add() writes together what came while a write was under way, at most so many", async () => {
+  it("add() groups records that arrive during a write, up to the limit", async () => {
     const groups: number[][] = [];
     const gate = Promise.withResolvers<void>();
     const writer = new GroupWriter<number>(async (group) => {
@@ -18,7 +18,7 @@ describe("GroupWriter", () => {
     expect(groups).to.deep.equal([[0], [1, 2, 3], [4]]);
   });
 
-  it("add() rejects for those whose group failed, and goes on", async () => {
+  it("add() rejects for the records of a failed group, and continues", async () => {
     const writer = new GroupWriter<string>(async (group) => {
       if (group.includes("bad")) throw new Error("no");
     }, 10);

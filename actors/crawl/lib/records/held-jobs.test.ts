@@ -84,7 +84,7 @@ describe("HeldJobs", () => {
     expect(closed).to.deep.equal([]);
   });
 
-  it("hold() refuses a job without a request, and looks again the next time", async () => {
+  it("hold() refuses a job without a request, and reads again the next time", async () => {
     const job = jobId(2);
     expect((await refusalOf(hold(job))).code).to.equal("not_found");
     await store(job);
@@ -92,7 +92,7 @@ describe("HeldJobs", () => {
     expect(opened).to.have.length(1);
   });
 
-  it("loader() tries again where it could not be opened", async () => {
+  it("loader() tries again after it could not be opened", async () => {
     const job = jobId(3);
     await store(job);
     const held = await hold(job);
@@ -105,7 +105,7 @@ describe("HeldJobs", () => {
     held.release();
   });
 
-  it("release() keeps as many unused jobs as JOBS_KEPT_MAX, and of more lets the longest unused go", async () => {
+  it("release() keeps JOBS_KEPT_MAX unused jobs, and evicts the longest unused of more", async () => {
     const jobs = Array.from({ length: JOBS_KEPT_MAX + 1 }, (_, number) => jobId(100 + number));
     await Promise.all(jobs.map(store));
     const [first = "", second = "", ...others] = jobs;
@@ -125,7 +125,7 @@ describe("HeldJobs", () => {
     expect(closed).to.deep.equal([second, others[0]]);
   });
 
-  it("release() keeps JOBS_KEPT_BYTES_MAX bytes of requests; past it the longest unused goes", async () => {
+  it("release() keeps JOBS_KEPT_BYTES_MAX bytes of requests, and evicts the longest unused past it", async () => {
     const closed: string[] = [];
     const sizes = new Map<string, number>();
     const large = new HeldJobs({

@@ -43,7 +43,7 @@ describe("PageCache", () => {
   const isFound = async (cache: PageCache, url = URL_OF_PAGE, now = NOON) =>
     (await cache.find(url, now)) !== undefined;
 
-  it("find() gives what was kept to every crawl that would get the same", async () => {
+  it("find() returns a cached page to every crawl that would get the same page", async () => {
     await cacheOf().keep(URL_OF_PAGE, page(["https://site.example/next"]));
     for (const same of [
       {},
@@ -57,7 +57,7 @@ describe("PageCache", () => {
     }
   });
 
-  it("find() gives nothing to a crawl that would get another page", async () => {
+  it("find() returns nothing to a crawl that would get another page", async () => {
     await cacheOf().keep(URL_OF_PAGE, page());
     for (const other of [
       { formats: ["html"] },
@@ -80,7 +80,7 @@ describe("PageCache", () => {
     expect(await isFound(cacheOf(), "https://site.example/other")).to.equal(false);
   });
 
-  it("find() keeps what credentials have opened to crawls of the same start", async () => {
+  it("find() returns pages loaded with credentials only to crawls of the same start URL", async () => {
     const authenticate = { username: "me", password: "secret" };
     await cacheOf({ authenticate }).keep(URL_OF_PAGE, page());
     expect(await isFound(cacheOf({ authenticate, url: "https://site.example/deep" }))).to.equal(
@@ -89,7 +89,7 @@ describe("PageCache", () => {
     expect(await isFound(cacheOf({ authenticate, url: "https://other.example/" }))).to.equal(false);
   });
 
-  it("find() gives pages that are younger than maxAge, and none of age 0", async () => {
+  it("find() returns pages younger than maxAge, and none if maxAge is 0", async () => {
     await cacheOf().keep(URL_OF_PAGE, page());
     for (const maxAge of [1, CRAWL_MAX_AGE_S_MAX]) {
       const cache = cacheOf({ maxAge });
@@ -99,7 +99,7 @@ describe("PageCache", () => {
     expect(await isFound(cacheOf({ maxAge: 0 }))).to.equal(false);
   });
 
-  it("keep() keeps the newest, for as long as anybody may ask for it", async () => {
+  it("keep() keeps the newest copy for the longest maxAge", async () => {
     const cache = cacheOf();
     await cache.keep(URL_OF_PAGE, page());
     await cache.keep(URL_OF_PAGE, { ...page(), cachedAt: NOON + 5 });
@@ -109,7 +109,7 @@ describe("PageCache", () => {
     expect(last?.header.get("Nats-TTL")).to.equal(`${CRAWL_MAX_AGE_S_MAX}s`);
   });
 
-  it("keep() takes links up to CACHED_PAGE_BYTES_MAX, and leaves a page with more", async () => {
+  it("keep() stores links up to CACHED_PAGE_BYTES_MAX, and skips a page with more", async () => {
     const cache = cacheOf();
     const link = (chars: number) => `https://site.example/${"a".repeat(chars - 21)}`;
     const links = Array.from({ length: CACHED_PAGE_BYTES_MAX / 1_024 }, () => link(1_024));

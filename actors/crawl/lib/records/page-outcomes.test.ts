@@ -99,7 +99,7 @@ describe("PageOutcomes", () => {
     });
   });
 
-  it("of() has a page's record stored once it resolves, under a name of its own", async () => {
+  it("of() has stored a page's record when it resolves, under a unique name", async () => {
     const { outcomes, job, turn } = outcomesOf({ formats: ["html", "markdown"] });
     const outcome = await outcomes.of(asked(3), answered(), signal);
     const name = `crawl.${job}.3.${turn}`;
@@ -117,7 +117,7 @@ describe("PageOutcomes", () => {
     expect(record.markdown).to.contain("# Hello");
   });
 
-  it("of() names what a model is to read, and keeps it apart where the record has none of it", async () => {
+  it("of() names the text for a model, and stores it separately if the record lacks it", async () => {
     const jsonOptions = { prompt: "What is it?" };
     const both = outcomesOf({ formats: ["markdown", "json"], jsonOptions });
     const one = await both.outcomes.of(asked(0), answered(), signal);
@@ -129,7 +129,7 @@ describe("PageOutcomes", () => {
     expect(await textOf(source)).to.contain("# Hello");
   });
 
-  it("of() keeps what a server says of an error, and tries again where that may pass", async () => {
+  it("of() keeps the body of an error, and retries a temporary one", async () => {
     for (const [status, kind] of [
       [404, "fetched"],
       [503, "failed"],
@@ -162,7 +162,7 @@ describe("PageOutcomes", () => {
     }
   });
 
-  it("of() says why a page could not be had, in RECORD_REASON_CHARS_MAX characters at most", async () => {
+  it("of() reports why a page could not be loaded, in at most RECORD_REASON_CHARS_MAX characters", async () => {
     const { outcomes } = outcomesOf();
     for (const chars of [RECORD_REASON_CHARS_MAX, RECORD_REASON_CHARS_MAX + 1]) {
       const reason = "r".repeat(chars);
@@ -183,7 +183,7 @@ describe("PageOutcomes", () => {
     }
   });
 
-  it("of() remembers what was answered with 200 for other crawls of the account, and nothing else", async () => {
+  it("of() caches pages with status 200 for other crawls of the account, and nothing else", async () => {
     const first = outcomesOf();
     const others = [404, 203].map((status) => ({ ...asked(0), url: `${URL_OF_PAGE}?${status}` }));
     for (const [position, status] of [404, 203].entries()) {
@@ -197,7 +197,7 @@ describe("PageOutcomes", () => {
     expect(await outcomesOf().outcomes.find(asked(0))).to.equal(undefined);
   });
 
-  it("of() remembers no page without the Markdown that it could not make: another crawl may", async () => {
+  it("of() caches no page whose Markdown failed, because another crawl may succeed", async () => {
     const formats = ["html", "markdown"];
     const hasty = new MarkdownPool({ timeoutMs: 1 });
     const first = outcomesOf({ formats }, newId(), newId(), hasty);
@@ -211,7 +211,7 @@ describe("PageOutcomes", () => {
     expect(await later.outcomes.find(asked(0))).to.equal(undefined);
   });
 
-  it("cached() makes a remembered page the job's own, which outlives the one it came from", async () => {
+  it("cached() copies a cached page to the job, and the copy outlives its original", async () => {
     const first = outcomesOf();
     await first.outcomes.of(asked(0), answered(), signal);
     const second = outcomesOf({}, first.account);
@@ -230,7 +230,7 @@ describe("PageOutcomes", () => {
     expect(await third.outcomes.cached(asked(7), copy, signal)).to.equal(undefined);
   });
 
-  it("cached() has the model read the copy", async () => {
+  it("cached() lets the model read the copy", async () => {
     const jsonOptions = { prompt: "What is it?" };
     for (const formats of [["markdown", "json"], ["json"]]) {
       const first = outcomesOf({ formats, jsonOptions });
@@ -245,7 +245,7 @@ describe("PageOutcomes", () => {
     }
   });
 
-  it("cached() skips what is older than modifiedSince, and takes what is as old", async () => {
+  it("cached() skips a page older than modifiedSince, and keeps one of that time", async () => {
     const first = outcomesOf();
     await first.outcomes.of(asked(0), answered({ lastModifiedAt: MODIFIED_AT }), signal);
     const since = (modifiedSince: number) => outcomesOf({ modifiedSince }, first.account).outcomes;
@@ -261,7 +261,7 @@ describe("PageOutcomes", () => {
     });
   });
 
-  it("of() skips a page that is older than modifiedSince, and keeps where it leads", async () => {
+  it("of() skips a page older than modifiedSince, and keeps its links", async () => {
     const request = { modifiedSince: MODIFIED_AT / 1_000, formats: ["html", "markdown"] };
     const { outcomes } = outcomesOf(request);
     const older = { lastModifiedAt: MODIFIED_AT - 1_000 };

@@ -32,7 +32,7 @@ describe("pageRecord", () => {
   }
   const members = ({ body }: { body: Buffer }) => JSON.parse(`{${body}}`);
 
-  it("pageRecord() resolves Markdown's links as the page does, and takes plain text as it is", async () => {
+  it("pageRecord() resolves Markdown's links as the page does, and keeps plain text unchanged", async () => {
     const formats = ["markdown"];
     const html = await recordOf("<base href=/b/><a href=c>d</a>", { formats });
     expect(members(html)).to.deep.equal({ markdown: "[d](http://a.example/b/c)\n" });
@@ -42,21 +42,21 @@ describe("pageRecord", () => {
     expect(text.links).to.deep.equal([]);
   });
 
-  it("pageRecord() says that a page is not to be indexed, by its head or its header field", async () => {
+  it("pageRecord() reports noindex from a page's head or its header", async () => {
     const meta = '<meta name="robots" content="NoIndex">';
     expect((await recordOf(meta)).metadata).to.include({ noindex: true });
     expect((await recordOf("<p>", {}, { noindex: true })).metadata).to.include({ noindex: true });
     expect((await recordOf("<p>")).metadata).not.to.have.property("noindex");
   });
 
-  it("pageRecord() keeps a page whose Markdown cannot be made, and says why", async () => {
+  it("pageRecord() keeps a page whose Markdown failed, and reports why", async () => {
     const html = "<p>word <b>x</b> <a href=y>z</a></p>".repeat(200_000);
     const record = await recordOf(html, { formats: ["html", "markdown"] }, {}, hasty);
     expect(Object.keys(members(record))).to.deep.equal(["html"]);
     expect(record.reason).to.equal("Cannot make Markdown: it took longer than 300 ms");
   });
 
-  it("pageRecord() keeps the body of an error as HTML, whatever formats were asked for", async () => {
+  it("pageRecord() keeps the body of an error as HTML, whatever formats were requested", async () => {
     const gone = "<p>gone";
     const formats = ["markdown"];
     const failed = await recordOf(gone, { formats }, { status: 400 });
@@ -70,7 +70,7 @@ describe("pageRecord", () => {
     expect(`${twice.body}`).to.equal(`"html":"${gone}"`);
   });
 
-  it("pageRecord() keeps the first links, PAGE_LINKS_BYTES_MAX bytes of them", async () => {
+  it("pageRecord() keeps the first PAGE_LINKS_BYTES_MAX bytes of links", async () => {
     const count = 700;
     const link = (chars: number, index: number) => `${url}${index}-`.padEnd(chars, "a");
     const charsOf = PAGE_LINKS_BYTES_MAX / count - 3;
@@ -88,7 +88,7 @@ describe("pageRecord", () => {
     expect(cut.reason).to.equal(`Only its first ${count - 1} links are followed`);
   });
 
-  it("pageRecord() says of a page with more than PAGE_LINKS_MAX links that those are not followed", async () => {
+  it("pageRecord() notes that links past PAGE_LINKS_MAX are not followed", async () => {
     const links = (count: number) =>
       Array.from({ length: count }, (_, index) => `<a href=${index}>`).join("");
     expect(await recordOf(links(PAGE_LINKS_MAX))).not.to.have.property("reason");
@@ -96,7 +96,7 @@ describe("pageRecord", () => {
     expect(reason).to.equal(`Only its first ${PAGE_LINKS_MAX} links are followed`);
   });
 
-  it("pageRecord() stores half characters so that they can be read again", async () => {
+  it("pageRecord() stores unpaired surrogates so that the record can be read again", async () => {
     const record = await recordOf("<title>\ud800</title>");
     expect(members(record)).to.deep.equal({ html: "<title>\ud800</title>" });
   });

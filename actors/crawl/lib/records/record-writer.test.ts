@@ -19,7 +19,7 @@ describe("RecordWriter", () => {
     return { writer, groups, alone };
   }
 
-  it("write() puts RECORD_GROUP_MAX small records into one write at most", async () => {
+  it("write() groups at most RECORD_GROUP_MAX small records into one write", async () => {
     for (const sizes of [[RECORD_GROUP_MAX], [RECORD_GROUP_MAX, 1]]) {
       const { writer, groups } = storing();
       const count = sizes.reduce((sum, size) => sum + size);
@@ -29,7 +29,7 @@ describe("RecordWriter", () => {
     }
   });
 
-  it("write() takes a record of one chunk for small, and writes a larger one alone", async () => {
+  it("write() groups records of one chunk, and writes a larger one alone", async () => {
     const { writer, groups, alone } = storing();
     const small = await writer.write("small", Buffer.alloc(BLOB_CHUNK_BYTES));
     expect(small).to.deep.equal({ name: "small", bytes: BLOB_CHUNK_BYTES });

@@ -11,20 +11,20 @@ import { parseRobots, ROBOTS_KEPT_CHARS_MAX, ROBOTS_WILDCARDS_MAX } from "./pars
 import { ROBOTS_LINE_BYTES_MAX } from "./robots-lines.ts";
 
 describe("parseRobots", () => {
-  it("parseRobots() reads the groups of our token alone, where there are any", () => {
+  it("parseRobots() reads only the groups of our token, if there are any", () => {
     const text = "User-agent: *\nDisallow: /a\nUser-agent: TestBot/1.0\nDisallow: /b\n";
     expect(parse(text).rules).to.deep.equal(["4-/b"]);
     expect(parse(text, "Other").rules).to.deep.equal(["2-/a"]);
     expect(parse("User-agent: testbot").rules).to.deep.equal([]);
   });
 
-  it("parseRobots() takes no other name for ours", () => {
+  it("parseRobots() does not match other names", () => {
     for (const name of ["TestBotX", "Test", "TestBot-News", "Test Bot", "9TestBot"]) {
       expect(parse(`User-agent: ${name}\nDisallow: /`).rules, name).to.deep.equal([]);
     }
   });
 
-  it("parseRobots() counts lines whatever ends them", () => {
+  it("parseRobots() counts lines with any line ending", () => {
     const lines = "user-agent:*\r\n\r\rdisallow:/a\n\ndisallow:/b\r\n\ndisallow:/c";
     expect(parse(lines).rules).to.deep.equal(["4-/a", "6-/b", "8-/c"]);
   });
@@ -34,7 +34,7 @@ describe("parseRobots", () => {
     expect(parse(text).rules).to.deep.equal(["4-/b", "5+/b"]);
   });
 
-  it("parseRobots() bears a forgotten colon where the value has one", () => {
+  it("parseRobots() accepts a line without its colon whose value has one", () => {
     const text = "Sitemap https://a.example/s.xml\nuser-agent *\ndisallow /a:b\nSitemap x y:z";
     expect(parse(text)).to.deep.include({
       rules: ["3-/a:b"],
@@ -42,12 +42,12 @@ describe("parseRobots", () => {
     });
   });
 
-  it("parseRobots() brings patterns into normal form", () => {
+  it("parseRobots() normalizes patterns", () => {
     const text = 'User-agent: *\nDisallow: /é/%e3 b\\\u0001"<>\u0000';
     expect(parse(text).rules).to.deep.equal(["2-/%C3%A9/%E3%20b%5C%01%22%3C%3E%00"]);
   });
 
-  it("parseRobots() reads Crawl-delay with fractions, the slower of two, within its bound", () => {
+  it("parseRobots() reads Crawl-delay with fractions, the longer of two, within its limit", () => {
     const delays = [
       "0",
       "0.25",
@@ -88,13 +88,13 @@ describe("parseRobots", () => {
     });
   });
 
-  it("parseRobots() lets no other record end a list of agents", () => {
+  it("parseRobots() continues a list of agents across other records", () => {
     const text =
       "User-agent: testbot\nCrawl-delay: 1\nSitemap: /s\nHost: a\nUser-agent: b\nDisallow: /";
     expect(parse(text).rules).to.deep.equal(["6-/"]);
   });
 
-  it("parseRobots() takes sitemaps from anywhere, but only http ones of a bounded length", () => {
+  it("parseRobots() accepts sitemaps anywhere in the file, but only http addresses of limited length", () => {
     const text = ["ftp://a/s", "//b.example/s#x", "s.xml", "http://[", `/${"a".repeat(9_000)}`, ""]
       .map((url) => `Sitemap: ${url}`)
       .join("\n");
@@ -108,7 +108,7 @@ describe("parseRobots", () => {
     expect([long(CRAWL_URL_CHARS_MAX), long(CRAWL_URL_CHARS_MAX + 1)]).to.deep.equal([1, 0]);
   });
 
-  it("parseRobots() keeps ROBOTS_SITEMAPS_MAX sitemaps and says when there were more", () => {
+  it("parseRobots() keeps ROBOTS_SITEMAPS_MAX sitemaps and reports when there were more", () => {
     const lines = (count: number) =>
       parse(Array.from({ length: count }, (_, index) => `Sitemap: /${index}`).join("\n"));
     expect(lines(ROBOTS_SITEMAPS_MAX).truncated).to.equal(false);
@@ -116,7 +116,7 @@ describe("parseRobots", () => {
     expect([past.sitemaps.length, past.truncated]).to.deep.equal([ROBOTS_SITEMAPS_MAX, true]);
   });
 
-  it("parseRobots() reads ROBOTS_BYTES_MAX bytes and says when there were more", () => {
+  it("parseRobots() reads ROBOTS_BYTES_MAX bytes and reports when there were more", () => {
     const rule = "\nUser-agent: *\nDisallow: /a";
     const fill = (bytes: number) => `${"#".repeat(bytes - rule.length)}${rule}`;
     expect(parse(fill(ROBOTS_BYTES_MAX))).to.deep.include({ rules: ["3-/a"], truncated: false });
@@ -145,7 +145,7 @@ describe("parseRobots", () => {
     expect(past.truncated).to.equal(true);
   });
 
-  it("parseRobots() keeps what fits an actor of any 500 KiB", () => {
+  it("parseRobots() keeps rules that fit an actor, from any file of 500 KiB", () => {
     const short = Array.from({ length: 60_000 }, (_, index) => `allow:/${index.toString(36)}`);
     const whole = parse(`user-agent:*\n${short.join("\n")}`);
     expect(whole.rules.length).to.be.above(40_000);
@@ -157,7 +157,7 @@ describe("parseRobots", () => {
     }
   });
 
-  it("parseRobots() takes any bytes at all, in a bounded time", () => {
+  it("parseRobots() accepts any bytes within a time limit", () => {
     const noise = Uint8Array.from({ length: ROBOTS_BYTES_MAX }, (_, index) => (index * 7919) % 256);
     const hostile = [
       noise,

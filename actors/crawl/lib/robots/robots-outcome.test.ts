@@ -5,11 +5,11 @@ import { type RobotsFetch, robotsAnswer, robotsOutcomeOf } from "./robots-outcom
 const FILE = "User-agent: *\nDisallow: /a\n";
 
 describe("robotsOutcomeOf", () => {
-  it("robotsOutcomeOf() reads the rules of an answer", () => {
+  it("robotsOutcomeOf() reads the rules of a response", () => {
     expect(outcomeOf(answered(200))).to.deep.include({ kind: "rules" });
   });
 
-  it("robotsOutcomeOf() allows all where there is no file: 4xx, redirects without end", () => {
+  it("robotsOutcomeOf() allows all if there is no file: 4xx, endless redirects", () => {
     const fetches = [
       ...[300, 304, 400, 401, 403, 404, 410, 451, 499].map(answered),
       { kind: "redirected_away" } as const,
@@ -21,7 +21,7 @@ describe("robotsOutcomeOf", () => {
     }
   });
 
-  it("robotsOutcomeOf() disallows all while the site cannot be asked", () => {
+  it("robotsOutcomeOf() disallows all while the site is unreachable", () => {
     const lost = { kind: "unreachable", because: "the name cannot be resolved" } as const;
     for (const fetched of [...[429, 500, 503, 599].map(answered), lost]) {
       expect(outcomeOf(fetched).kind).to.equal("disallow_all");
@@ -34,7 +34,7 @@ describe("robotsOutcomeOf", () => {
     );
   });
 
-  it("robotsOutcomeOf() makes plain data that arrives as it was", () => {
+  it("robotsOutcomeOf() returns plain data that survives a message", () => {
     const lost = { kind: "unreachable", because: "the name cannot be resolved" } as const;
     for (const fetched of [answered(200), answered(404), answered(500), lost]) {
       const outcome = outcomeOf(fetched);
@@ -44,7 +44,7 @@ describe("robotsOutcomeOf", () => {
 });
 
 describe("robotsAnswer", () => {
-  it("robotsAnswer() tells a host that gave no answer from one that forbids", () => {
+  it("robotsAnswer() distinguishes a host without a response from one that disallows", () => {
     const lost = outcomeOf({ kind: "unreachable", because: "the name cannot be resolved" });
     expect(robotsAnswer(lost, "https://a.example/")).to.include({ unreachable: true });
     for (const outcome of [answered(503), answered(200)].map(outcomeOf)) {
@@ -52,7 +52,7 @@ describe("robotsAnswer", () => {
     }
   });
 
-  it("robotsAnswer() says which line forbids an address", () => {
+  it("robotsAnswer() names the line that disallows an address", () => {
     const outcome = outcomeOf(answered(200));
     expect(robotsAnswer(outcome, "https://a.example/a/b")).to.deep.equal({
       allowed: false,

@@ -25,7 +25,7 @@ const URL_OF_FILE = "http://www.domain.com/robots.txt";
 describe(`published robots.txt material${CONFORMANCE_NOTE}`, () => {
   before(needsConformance);
 
-  it("robotsVerdict() gives the answer of all 400 vectors but the five that RFC 9309 decides otherwise", () => {
+  it("robotsVerdict() agrees with all 400 vectors but five that contradict RFC 9309", () => {
     const vectors = Vectors.parse(JSON.parse(conformanceFile("robots-ctc.json").toString()));
     expect(vectors).to.have.length(400);
     const failed = vectors.filter(({ robots, url, ua, exp }) => {
@@ -44,7 +44,7 @@ describe(`published robots.txt material${CONFORMANCE_NOTE}`, () => {
     ]);
   });
 
-  it("parseRobots() takes every file into a form that survives JSON and fits an actor", () => {
+  it("parseRobots() turns every file into a form that survives JSON and fits an actor", () => {
     const files = conformanceFiles("crawler-commons", "robots");
     expect(files).to.have.length(24);
     for (const name of files) {
@@ -56,7 +56,7 @@ describe(`published robots.txt material${CONFORMANCE_NOTE}`, () => {
     }
   });
 
-  it("parseRobots() keeps a delay to the agents named before it, and merges their rules", () => {
+  it("parseRobots() applies a delay to the agents named before it, and merges their rules", () => {
     const file = "crawl-delay-group-merging.txt";
     const delays = ["mybot", "yourbot", "otherbot"].map((agent) => of(file, agent).crawlDelayMs);
     expect(delays).to.deep.equal([10_000, undefined, 30_000]);
@@ -67,7 +67,7 @@ describe(`published robots.txt material${CONFORMANCE_NOTE}`, () => {
     expect(allows(file, "otherbot", "/private/")).to.equal(true);
   });
 
-  it("parseRobots() gives every agent a signal that stands before all groups", () => {
+  it("parseRobots() applies a signal before all groups to every agent", () => {
     const { contentSignal } = of("extensions-group-merging.txt", "mybot");
     expect(contentSignal).to.deep.equal({ search: true, "ai-train": true, "ai-input": true });
   });
@@ -103,7 +103,7 @@ describe(`published robots.txt material${CONFORMANCE_NOTE}`, () => {
     expect(allows(longest, "foobot", "/example/page/disallowed.gif")).to.equal(false);
   });
 
-  it("parseRobots() bears misspellings and dropped colons", () => {
+  it("parseRobots() accepts misspellings and missing colons", () => {
     // A product token has no digits, so bot1, bot2 and bot3 are one.
     expect(of("directive-typos-robots.txt", "bot").rules).to.deep.equal([
       "3-/dissalow/",

@@ -36,7 +36,7 @@ describe("robotsVerdict", () => {
     expect(verdict(["1-/a%20b"], "/a b").allowed).to.equal(false);
   });
 
-  it("robotsVerdict() takes an encoded octet of an unreserved character for that character", () => {
+  it("robotsVerdict() treats an encoded octet of an unreserved character as that character", () => {
     const pairs: [rule: string, path: string][] = [
       ["/private/", "/pri%76ate/y"],
       ["/pri%76ate/", "/private/y"],
@@ -63,7 +63,7 @@ describe("robotsVerdict", () => {
     }
   });
 
-  it("robotsVerdict() takes an encoded $ and * in a rule for the characters", () => {
+  it("robotsVerdict() treats an encoded $ and * in a rule as the characters", () => {
     const cases: [rule: string, path: string, allowed: boolean][] = [
       ["/a%24", "/a$b", false],
       ["/a%24", "/a%24", false],
@@ -93,7 +93,7 @@ describe("robotsVerdict", () => {
     expect(verdict(["1-/"], "/robots.txt.bak").allowed).to.equal(false);
   });
 
-  it("robotsVerdict() takes as long as rules and address are, and no longer", () => {
+  it("robotsVerdict() takes time proportional to rules and address", () => {
     const address = `/${"a".repeat(CRAWL_URL_CHARS_MAX)}`;
     const star = "*a".repeat(4_000);
     const stars = Array.from(
@@ -125,7 +125,7 @@ describe("matchesPathPattern", () => {
     }
   });
 
-  it("matchesPathPattern() finds a piece that begins again within itself", () => {
+  it("matchesPathPattern() finds a piece whose beginning repeats within it", () => {
     expect(matchesPathPattern("/aabaabaaab", "/*aabaaab")).to.equal(true);
     expect(matchesPathPattern("/ababab", "/*abab$")).to.equal(true);
     expect(matchesPathPattern("/abab", "/ab*bab$")).to.equal(false);

@@ -13,7 +13,7 @@ describe("signalRefusal", () => {
     expect(refusal({}, { purposes: ALL })).to.equal(undefined);
   });
 
-  it("signalRefusal() holds the level of use against the crawl's", () => {
+  it("signalRefusal() compares the level of use with the crawl's", () => {
     const uses = ["immediate", "reference", "full"] as const;
     const refused = (contentUse: CrawlIntent["contentUse"]) =>
       uses.map((use) => refusal({ use }, { purposes: ["search"], contentUse }) !== undefined);

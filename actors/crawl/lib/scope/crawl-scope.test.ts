@@ -15,7 +15,7 @@ describe("crawlScope", () => {
     expect(reason("https://www.example.co.uk:8443/", {})).to.be.a("string");
   });
 
-  it("crawlScope() takes a host with www. and without for one", () => {
+  it("crawlScope() treats a host with and without www. as the same", () => {
     expect(reason("https://example.co.uk/", {})).to.equal(undefined);
     expect(reason("https://www.example.org/", {}, "http://example.org/")).to.equal(undefined);
     expect(reason("https://www.a.example.org/", {}, "http://a.example.org/")).to.equal(undefined);
@@ -25,7 +25,7 @@ describe("crawlScope", () => {
     expect(reason("https://b.github.io/", options, "https://www.github.io/")).to.be.a("string");
   });
 
-  it("crawlScope() takes subdomains of the start's host with includeSubdomains, not its siblings or parent", () => {
+  it("crawlScope() includes subdomains of the start's host with includeSubdomains, not its siblings or parent", () => {
     const options = { includeSubdomains: true };
     const start = "https://docs.example.org/";
     for (const host of ["docs.example.org", "www.docs.example.org", "a.b.docs.example.org"]) {
@@ -43,7 +43,7 @@ describe("crawlScope", () => {
     }
   });
 
-  it("crawlScope() takes subdomains of the bare name where the start's begins with www.", () => {
+  it("crawlScope() includes subdomains of the bare name if the start's host begins with www.", () => {
     const options = { includeSubdomains: true };
     for (const host of ["example.co.uk", "blog.example.co.uk", "a.b.example.co.uk"]) {
       expect(reason(`https://${host}/`, options), host).to.equal(undefined);
@@ -55,7 +55,7 @@ describe("crawlScope", () => {
     }
   });
 
-  it("crawlScope() knows hosts without a registrable domain", () => {
+  it("crawlScope() accepts hosts without a registrable domain", () => {
     const options = { includeSubdomains: true };
     expect(reason("http://a.localhost:81/", options, "http://localhost:81/")).to.equal(undefined);
     expect(reason("http://b.localhost/", options, "http://a.localhost/")).to.be.a("string");
@@ -64,11 +64,11 @@ describe("crawlScope", () => {
     expect(reason("https://b.github.io/", options, "https://a.github.io/")).to.be.a("string");
   });
 
-  it("crawlScope() goes anywhere with includeExternalLinks", () => {
+  it("crawlScope() includes every host with includeExternalLinks", () => {
     expect(reason("https://other.example/", { includeExternalLinks: true })).to.equal(undefined);
   });
 
-  it("crawlScope() lets exclude beat include, and says which pattern", () => {
+  it("crawlScope() prefers exclude to include, and names the pattern", () => {
     const options = { includePatterns: ["/docs/**"], excludePatterns: ["**/private/**", "*.pdf"] };
     expect(reason("https://www.example.co.uk/docs/a", options)).to.equal(undefined);
     expect(reason("https://www.example.co.uk/docs/private/a", options)).to.equal(
@@ -79,13 +79,13 @@ describe("crawlScope", () => {
     );
   });
 
-  it("crawlScope() always takes the start URL, however it is written", () => {
+  it("crawlScope() always includes the start URL, however it is written", () => {
     const options = { includePatterns: ["/docs/**"], excludePatterns: ["**"] };
     expect(reason(START, options)).to.equal(undefined);
     expect(reason("https://www.example.co.uk/%73tart", options)).to.equal(undefined);
   });
 
-  it("crawlScope() with as many and as long patterns as there may be takes a bounded time", () => {
+  it("crawlScope() with the most and longest patterns takes a bounded time", () => {
     const pattern = "**a".repeat(CRAWL_PATTERN_CHARS_MAX / 3);
     const patterns = Array.from({ length: CRAWL_PATTERNS_MAX }, (_, index) => pattern + index);
     const judge = crawlScope(START, { includePatterns: patterns, excludePatterns: patterns });

@@ -18,7 +18,7 @@ describe("crawlUrl", () => {
     expect(urlOf("http://a.example/\u0000\ud800")).to.equal("http://a.example/%00%EF%BF%BD");
   });
 
-  it("crawlUrl() leaves out the dot of a name's root: with and without it is one host, with one pace", () => {
+  it("crawlUrl() drops the dot at the end of a host name, so that both spellings share one pace", () => {
     expect(urlOf("https://a.example./b.")).to.equal("https://a.example/b.");
     expect(urlOf("http://a.example.:8080/")).to.equal("http://a.example:8080/");
     expect(urlOf("http://127.0.0.1./")).to.equal("http://127.0.0.1/");
@@ -27,7 +27,7 @@ describe("crawlUrl", () => {
     expect(urlOf("http://[::1]/")).to.equal("http://[::1]/");
   });
 
-  it("crawlUrl() says why an address cannot be crawled", () => {
+  it("crawlUrl() reports why an address cannot be crawled", () => {
     expect(reasonOf("mailto:a@b.example")).to.equal("the scheme is mailto, not http or https");
     expect(reasonOf("file:///etc/passwd")).to.equal("the scheme is file, not http or https");
     for (const text of ["", "/a", "http://", "http://[", "https://example%2Xcom/", "http://a b/"]) {
@@ -35,7 +35,7 @@ describe("crawlUrl", () => {
     }
   });
 
-  it("crawlUrl() takes CRAWL_URL_CHARS_MAX characters, counted before and after encoding", () => {
+  it("crawlUrl() accepts CRAWL_URL_CHARS_MAX characters, counted before and after encoding", () => {
     const base = "https://a.example/";
     const longest = base + "a".repeat(CRAWL_URL_CHARS_MAX - base.length);
     expect(urlOf(longest)).to.equal(longest);
@@ -48,14 +48,14 @@ describe("crawlUrl", () => {
 });
 
 describe("crawlUrlKey", () => {
-  it("crawlUrlKey() is one for all spellings of a page", () => {
+  it("crawlUrlKey() is the same for all spellings of a page", () => {
     expect(crawlUrlKey("http://a.example/%7Eb%2fc%c3%A9%20")).to.equal(
       "http://a.example/~b%2Fc%C3%A9%20",
     );
     expect(crawlUrlKey("http://a.example/b?")).to.equal("http://a.example/b");
   });
 
-  it("crawlUrlKey() keeps what may be another page", () => {
+  it("crawlUrlKey() differs for addresses that may be different pages", () => {
     for (const url of [
       "http://a.example/B/",
       "http://a.example/?b=2&a=1&a",
@@ -65,7 +65,7 @@ describe("crawlUrlKey", () => {
     }
   });
 
-  it("crawlUrlKey() of a key is that key", () => {
+  it("crawlUrlKey() of a key returns that key", () => {
     for (const url of [
       "http://a.example/%2541",
       "http://a.example/%25%34%31",
@@ -86,7 +86,7 @@ describe(`published address material${CONFORMANCE_NOTE}`, () => {
     for (const line of lines) expect(crawlUrl(line).valid, line).to.equal(false);
   });
 
-  it("crawlUrlKey() makes one of every pair that differs in encoding, case or dots", () => {
+  it("crawlUrlKey() is the same for every pair that differs in encoding, case or dots", () => {
     const pairs = linesOf("weirdToNormalizedUrls.csv").map((line) => line.split(", "));
     const same = pairs.filter(([weird = "", normal = ""]) => keyOf(weird) === keyOf(normal));
     // The others need guesses: sorted queries, session ids, schemes and encodings mended.

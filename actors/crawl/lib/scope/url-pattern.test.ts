@@ -52,7 +52,7 @@ describe("urlPattern", () => {
     ["\ud800\u0000", [], ["https://x.example/a"]],
   ];
   for (const [pattern, matched, others] of cases) {
-    it(`urlPattern() of ${JSON.stringify(pattern)} matches what it means`, () => {
+    it(`urlPattern() of ${JSON.stringify(pattern)} matches the documented addresses`, () => {
       const matches = urlPattern(pattern);
       for (const url of matched) expect(matches(new URL(url).href), url).to.equal(true);
       for (const url of others) expect(matches(new URL(url).href), url).to.equal(false);
@@ -78,7 +78,7 @@ describe("wildcardMatcher", () => {
     expect(matched).to.be.above(1_000);
   });
 
-  it("wildcardMatcher() knows where a word of bits ends", () => {
+  it("wildcardMatcher() matches across the end of a word of bits", () => {
     for (const length of [31, 32, 33, 63, 64, 65, 1_000]) {
       const text = "a".repeat(length);
       expect(wildcardMatcher(text)(text)).to.equal(true);

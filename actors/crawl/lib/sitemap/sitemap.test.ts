@@ -30,7 +30,7 @@ describe("readSitemap", () => {
     expect(summary).to.deep.equal({ form: "urlset", entries: 3, invalid: 0, end: "complete" });
   });
 
-  it("readSitemap() takes a time that is none to the second as the end of what it names", async () => {
+  it("readSitemap() reads a date without a time as the end of its period", async () => {
     const times = {
       "2026": Date.UTC(2027, 0, 1) - 1,
       "2026-11": Date.UTC(2026, 11, 1) - 1,
@@ -51,7 +51,7 @@ describe("readSitemap", () => {
     expect(entries.map(({ lastModifiedAt }) => lastModifiedAt)).to.deep.equal(Object.values(times));
   });
 
-  it("readSitemap() makes relative addresses absolute, and counts what is none", async () => {
+  it("readSitemap() makes relative addresses absolute, and counts invalid ones", async () => {
     const { entries, summary } = await read(
       urls("/a", "b", "//o.example/c", "https://o.example/d", "ftp://a.example/", "http://[", ""),
     );
@@ -71,7 +71,7 @@ describe("readSitemap", () => {
     expect([summary.form, entries]).to.deep.equal(["index", [page("1.xml.gz")]]);
   });
 
-  it("readSitemap() reads feeds, by their entries alone", async () => {
+  it("readSitemap() reads only the entries of feeds", async () => {
     const rss = await read(`<rss><channel><link>https://a.example/</link><item><title>t</title>
       <link>https://a.example/a</link><atom:link href="https://a.example/self"/>
       <pubDate>Fri, 02 Jan 2026 00:00:00 GMT</pubDate></item></channel></rss>`);
@@ -118,7 +118,7 @@ describe("readSitemap", () => {
     }
   });
 
-  it("readSitemap() does not care how the file is cut into pieces", async () => {
+  it("readSitemap() reads a file in chunks of any size", async () => {
     const text = `<?xml version="1.0"?><urlset>${"<url><loc>/é&amp;é</loc></url>".repeat(20)}</urlset>`;
     const whole = await read(text);
     for (const bytes of [Buffer.from(text), gzipSync(text)]) {
@@ -138,7 +138,7 @@ describe("readSitemap", () => {
     }
   });
 
-  it("readSitemap() gives what a broken file had", async () => {
+  it("readSitemap() returns the entries of a broken file", async () => {
     const text = urls(...Array.from({ length: 5_000 }, (_, index) => `/${index * 7919}`));
     const packed = gzipSync(text);
     const cut = await read(packed.subarray(0, packed.length / 2));
@@ -150,7 +150,7 @@ describe("readSitemap", () => {
     expect([open.entries.length, open.summary.end]).to.deep.equal([1, "broken"]);
   });
 
-  it("readSitemap() throws what its source throws, and lets go of it", async () => {
+  it("readSitemap() throws the error of its source, and releases the source", async () => {
     const fault = new Error("connection reset");
     for (const bytes of [Buffer.from(urls("/a")), gzipSync(urls("/a"))]) {
       const body = new Readable({ read() {} });
@@ -166,14 +166,14 @@ describe("readSitemap", () => {
     expect(stopped.destroyed).to.equal(true);
   });
 
-  it("readSitemap() takes SITEMAP_URLS_MAX addresses", async () => {
+  it("readSitemap() returns at most SITEMAP_URLS_MAX addresses", async () => {
     const at = urls(...Array.from({ length: SITEMAP_URLS_MAX }, (_, index) => `/${index}`));
     expect((await read(at)).summary).to.include({ entries: SITEMAP_URLS_MAX, end: "complete" });
     const past = at.replace("</urlset>", "<url><loc>/x</loc></url></urlset>");
     expect((await read(past)).summary).to.include({ entries: SITEMAP_URLS_MAX, end: "urls_max" });
   });
 
-  it("readSitemap() takes SITEMAP_BYTES_MAX bytes after unpacking, and no bomb's more", async () => {
+  it("readSitemap() reads at most SITEMAP_BYTES_MAX decompressed bytes", async () => {
     const page = urls("/a");
     const at = page + " ".repeat(SITEMAP_BYTES_MAX - page.length);
     expect((await read(gzipSync(at))).summary).to.include({ entries: 1, end: "complete" });
@@ -191,7 +191,7 @@ describe("readSitemap", () => {
     expect((await read(nested(SITEMAP_DEPTH_MAX + 1))).summary.end).to.equal("broken");
   });
 
-  it("readSitemap() takes addresses of CRAWL_URL_CHARS_MAX characters", async () => {
+  it("readSitemap() accepts addresses of CRAWL_URL_CHARS_MAX characters", async () => {
     const base = "https://a.example/";
     const long = (chars: number) => base + "a".repeat(chars - base.length);
     const lengths = [CRAWL_URL_CHARS_MAX, CRAWL_URL_CHARS_MAX + 1, 100_000].map(long);
@@ -199,7 +199,7 @@ describe("readSitemap", () => {
     expect((await read(lengths.join("\n"))).summary).to.include({ entries: 1, invalid: 2 });
   });
 
-  it("readSitemap() takes whatever comes in a bounded time", async () => {
+  it("readSitemap() handles any input within a time limit", async () => {
     const hostile = [
       "<",
       "<a>",
@@ -252,7 +252,7 @@ describe(`published sitemap material${CONFORMANCE_NOTE}`, () => {
     expect(found).to.deep.equal(expected);
   });
 
-  it("readSitemap() takes pages, not the images and films of extensions", async () => {
+  it("readSitemap() returns pages, not the images and videos of extensions", async () => {
     const found: Record<string, number> = {};
     for (const name of conformanceFiles("crawler-commons", "sitemaps", "extension")) {
       const file = conformanceFile("crawler-commons", "sitemaps", "extension", name);

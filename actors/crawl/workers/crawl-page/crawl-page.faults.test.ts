@@ -7,7 +7,7 @@ import { CrawlWorld } from "./testing/crawl-world.ts";
 describe("crawl-page and hostile sites", function () {
   this.timeout(240_000);
 
-  it("fetchTurn() ends whatever the site does", async () => {
+  it("fetchTurn() always ends, whatever the site does", async () => {
     await using world = await CrawlWorld.start();
     await using site = await WebSite.start();
     site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0\n");

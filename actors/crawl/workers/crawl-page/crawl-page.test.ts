@@ -106,7 +106,7 @@ describe("crawl-page", function () {
     expect(links(await crawled({ source: "sitemaps" }, [fine]))).to.deep.equal([[]]);
   });
 
-  it("fetchTurn() tells redirects, failures, pages unmodified and pages robots.txt forbids", async () => {
+  it("fetchTurn() reports redirects, failures, unmodified pages and disallowed pages", async () => {
     site.page("/robots.txt", `${AT_ONCE}Disallow: /secret\n`);
     const redirect = site.page("/r", (_, response) =>
       response.writeHead(301, { Location: "/r" }).end(),
@@ -136,7 +136,7 @@ describe("crawl-page", function () {
     expect(site.paths).not.to.include("/secret/x");
   });
 
-  it("fetchTurn() stops at a host that asks for it, keeps what it said, and tells the site", async () => {
+  it("fetchTurn() stops when a host requests a pause, keeps the response, and notifies the site", async () => {
     let busy = true;
     const url = site.page("/busy", (_, response) =>
       busy ? response.writeHead(503, { "Retry-After": "1" }).end("<p>busy") : response.end("free"),
@@ -153,7 +153,7 @@ describe("crawl-page", function () {
     expect(performance.now() - started).to.be.at.least(1_000);
   });
 
-  it("fetchTurn() uses a page the account has, where all that shapes it is the same", async () => {
+  it("fetchTurn() uses a cached page of the account if all options that affect the page are equal", async () => {
     let made = 0;
     const url = site.page("/c", (_, response) => response.end(`<a href=/x>${++made}</a>`));
     const kept = { maxAge: 100, formats: ["html"] };
@@ -186,7 +186,7 @@ describe("crawl-page", function () {
     expect(made).to.equal(seen + 5);
   });
 
-  it("fetchTurn() stores what a model is to be asked about", async () => {
+  it("fetchTurn() stores the text for a model", async () => {
     const url = site.page("/j", "<h1>H</h1>");
     const jsonOptions = { prompt: "x" };
     const [alone] = await crawled({ formats: ["json"], jsonOptions }, [url]);
@@ -246,7 +246,7 @@ describe("crawl-page", function () {
     expect(gaps[0]).to.be.at.least(498);
   });
 
-  it("robots() follows redirects to other hosts, in turns of theirs", async () => {
+  it("robots() follows redirects to other hosts, in turns of those hosts", async () => {
     await using other = await WebSite.start("127.0.0.3");
     site.page("/robots.txt", (_, response) =>
       response.writeHead(301, { Location: `${other.url}/robots.txt` }).end(),
@@ -259,7 +259,7 @@ describe("crawl-page", function () {
     );
   });
 
-  it("robots() tries a site three times, and then treats it as closed", async () => {
+  it("robots() tries a site three times, and then disallows all", async () => {
     let tries = 0;
     site.page("/robots.txt", (_, response) => {
       tries += 1;
@@ -273,7 +273,7 @@ describe("crawl-page", function () {
     expect(site.paths).not.to.include("/x");
   });
 
-  it("robots() reads the file in every answer of success", async () => {
+  it("robots() reads the file in every 2xx response", async () => {
     site.page("/robots.txt", (_, response) =>
       response.writeHead(203).end(`${AT_ONCE}Disallow: /x`),
     );
@@ -284,7 +284,7 @@ describe("crawl-page", function () {
     });
   });
 
-  it("robots() ends redirects that never end, and reads no more of a file than it needs", async () => {
+  it("robots() ends endless redirects, and reads no more of a file than it needs", async () => {
     let hops = 0;
     site.page("/robots.txt", (_, response) =>
       response.writeHead(302, { Location: `/robots.txt?${++hops}` }).end(),
@@ -305,7 +305,7 @@ describe("crawl-page", function () {
     expect((await world.outcomes(job, 1))[0]).to.have.property("kind", "fetched");
   });
 
-  it("purge() removes all that a job stored", async () => {
+  it("purge() removes everything that a job stored", async () => {
     const [outcome] = await crawled({}, [site.page("/x", "x")]);
     const name = (outcome as Fetched).blobs[0]?.name ?? "";
     const job = name.split(".")[1] ?? "";

@@ -39,7 +39,7 @@ describe("fetchRobots", function () {
       world.expectGaps(delayMs);
     });
 
-    it(`makes its tries at a host with ${delayMs} ms between requests, and no more`, async () => {
+    it(`makes its attempts at a host with ${delayMs} ms between requests, and no more`, async () => {
       await using world = await RobotsWorld.start(delayMs);
       world.web.page("/robots.txt", (_, response) => response.writeHead(500).end());
       await world.learn();
@@ -69,7 +69,7 @@ describe("fetchRobots", function () {
     expect(other.paths).to.deep.equal(["/robots.txt"]);
   });
 
-  it("waits ROBOTS_FETCH_MS_MAX for an answer, and no longer", async () => {
+  it("waits ROBOTS_FETCH_MS_MAX for a response and no longer", async () => {
     for (const [waitedMs, policy] of [
       [ROBOTS_FETCH_MS_MAX - SOON_MS, { kind: "rules" }],
       [
@@ -87,7 +87,7 @@ describe("fetchRobots", function () {
     }
   });
 
-  it("starts no request after ROBOTS_STARTS_MS_MAX: another turn goes on from there", async () => {
+  it("starts no request after ROBOTS_STARTS_MS_MAX: another turn continues", async () => {
     await using world = await RobotsWorld.start(500);
     world.fetchMs = 2 * ROBOTS_STARTS_MS_MAX;
     world.web.page("/robots.txt", (_, response) => {
@@ -104,7 +104,7 @@ describe("fetchRobots", function () {
   });
 
   for (const status of [429, 503]) {
-    it(`waits for as long as a host asks that answers ${status}, and takes the file it has then`, async () => {
+    it(`waits for the pause requested by a host that answers ${status}, and then reads the file`, async () => {
       await using world = await RobotsWorld.start(500);
       const answeredAt: number[] = [];
       world.web.page("/robots.txt", (_, response) => {
@@ -120,7 +120,7 @@ describe("fetchRobots", function () {
       expect(Math.min(...gaps)).to.be.at.least(90_000 - 20);
     });
 
-    it(`takes a host that answers ${status} as closed after ROBOTS_TRIES_MAX, or where it asks for too long`, async () => {
+    it(`treats a host that answers ${status} as closed after ROBOTS_TRIES_MAX, or if its pause is too long`, async () => {
       for (const [seconds, tries] of [
         [ROBOTS_AWAY_MS_MAX / 1_000, ROBOTS_TRIES_MAX],
         [ROBOTS_AWAY_MS_MAX / 1_000 + 1, 1],
@@ -141,7 +141,7 @@ describe("fetchRobots", function () {
     });
   }
 
-  it("leaves alone the host that asks for it: of a redirect its target, and asks again after that", async () => {
+  it("pauses the host that requests it, which can be a redirect's target, and then tries again", async () => {
     await using world = await RobotsWorld.start(500);
     await using other = await WebSite.start("127.0.0.7");
     world.web.page("/robots.txt", moved(`${other.url}/robots.txt`));
@@ -160,7 +160,7 @@ describe("fetchRobots", function () {
     expect(world.web.paths).to.have.length(2);
   });
 
-  it("says that a host is unreachable which gives no answer, and not of one whose redirect leads to such a host", async () => {
+  it("reports a host without a response as unreachable, but not one whose redirect leads to such a host", async () => {
     await using world = await RobotsWorld.start(500);
     world.web.page("/robots.txt", moved("http://127.0.0.8:1/robots.txt"));
     await world.learn();

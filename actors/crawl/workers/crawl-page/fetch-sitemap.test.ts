@@ -103,7 +103,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("sends SITEMAP_REPORT_URLS_MAX addresses at most in a message, and its end in the last", async () => {
+  it("sends at most SITEMAP_REPORT_URLS_MAX addresses in a message, and the end in the last one", async () => {
     for (const [count, sizes] of [
       [SITEMAP_REPORT_URLS_MAX, [SITEMAP_REPORT_URLS_MAX]],
       [SITEMAP_REPORT_URLS_MAX + 1, [SITEMAP_REPORT_URLS_MAX, 1]],
@@ -133,7 +133,7 @@ describe("fetchSitemap", function () {
     );
   });
 
-  it("takes the first SITEMAP_URLS_MAX addresses, and says that there are more", async () => {
+  it("reports the first SITEMAP_URLS_MAX addresses, and that there are more", async () => {
     for (const [count, failed] of [
       [SITEMAP_URLS_MAX, undefined],
       [SITEMAP_URLS_MAX + 1, /larger than a sitemap may be; its first 50000 entries count/],
@@ -146,7 +146,7 @@ describe("fetchSitemap", function () {
     }
   });
 
-  it("takes sitemaps that an index names, and where a redirect leads, for nested ones", async () => {
+  it("treats the sitemaps of an index and the target of a redirect as nested sitemaps", async () => {
     const index = `<sitemapindex ${NAMESPACE}><sitemap><loc>http://site.example/1.xml</loc></sitemap></sitemapindex>`;
     const { slices } = await read(site.page("/sitemap.xml", index));
     expect(slices.map(({ urls, nested }) => [urls, nested])).to.deep.equal([
@@ -165,7 +165,7 @@ describe("fetchSitemap", function () {
     expect(nowhere.end?.retry).to.equal(false);
   });
 
-  it("unpacks a file that is packed", async () => {
+  it("decompresses a file", async () => {
     const url = site.page("/sitemap.xml.gz", (_, response) =>
       response
         .writeHead(200, { "Content-Type": "application/gzip" })
@@ -205,7 +205,7 @@ describe("fetchSitemap", function () {
     site = await WebSite.start();
   });
 
-  it("says how many entries have no address, and takes the others", async () => {
+  it("reports the number of entries without an address, and keeps the others", async () => {
     const good = numbered(2);
     const { end, slices } = await read(
       site.page("/sitemap.xml", urlset([...good, "mailto:a@b.example", "http://"])),
@@ -236,7 +236,7 @@ describe("fetchSitemap", function () {
     ]);
   });
 
-  it("gives a server SITEMAP_ANSWER_MS_MAX to answer, and asks again", async () => {
+  it("waits SITEMAP_ANSWER_MS_MAX for a response, and allows a retry", async () => {
     const time = new SkippingClock();
     const reading = read(
       site.page("/silent.xml", () => {}),
@@ -250,7 +250,7 @@ describe("fetchSitemap", function () {
     });
   });
 
-  it("gives a file that drips SITEMAP_FETCH_MS_MAX, takes what came by then, and does not ask again", async () => {
+  it("reads a slow file for SITEMAP_FETCH_MS_MAX, keeps its entries, and allows no retry", async () => {
     const time = new SkippingClock();
     const all = numbered(SITEMAP_REPORT_URLS_MAX + 1);
     const url = site.page("/slow.xml", (_, response) => {
@@ -303,7 +303,7 @@ describe("fetchSitemap", function () {
     expect(sent).to.deep.equal([]);
   });
 
-  it("ends with what went wrong where the job cannot be told", async () => {
+  it("ends with the error if the job cannot be notified", async () => {
     const url = site.page("/sitemap.xml", urlset(numbered(SITEMAP_REPORT_URLS_MAX + 1)));
     const fault = new Error("the bus is away");
     const error = await read(url, { send: () => Promise.reject(fault) }).catch((thrown) => thrown);

@@ -72,7 +72,7 @@ describe("watchJob", function () {
     expect((await watch(newId())).aborted).to.equal(true);
   });
 
-  it("learns of an end that it missed while it was cut off", async () => {
+  it("learns of an end that it missed while it was disconnected", async () => {
     const job = await startJob();
     const ended = await watch(job);
     proxy.cut();
@@ -82,7 +82,7 @@ describe("watchJob", function () {
     await until("the end is heard of", () => ended.aborted);
   });
 
-  it("ends with its caller's signal", async () => {
+  it("ends when its caller's signal aborts", async () => {
     const ended = await watch(await startJob());
     closing.abort();
     expect(ended.aborted).to.equal(false);

@@ -136,7 +136,7 @@ describe("jsonTask", function () {
     return Buffer.concat(chunks).toString();
   }
 
-  it("asks about the page's Markdown, and stores the answer as a member of its record", async () => {
+  it("sends the page's Markdown to the model, and stores the answer in the page's record", async () => {
     const page = await stored('"html":"<h1>No</h1>","markdown":"# Lamp"');
     const name = `crawl.${page.job}.3.json`;
     const json = '"json":{"name":"Lamp"}';
@@ -146,12 +146,12 @@ describe("jsonTask", function () {
     expect(asked[0]).to.contain("# Lamp").and.contain("The lamp").and.not.contain("<h1>");
   });
 
-  it("makes Markdown where the record has HTML alone", async () => {
+  it("makes Markdown if the record has only HTML", async () => {
     await run(await stored('"html":"<h1>Lamp</h1><script>no()</script>"'));
     expect(asked[0]).to.contain("# Lamp").and.not.contain("no()");
   });
 
-  it("makes Markdown when there is a place for it, and gives that back", async () => {
+  it("waits for a place before it makes Markdown, and releases the place", async () => {
     const page = await stored('"html":"<h1>Lamp</h1>"');
     const giveBack = await markdownPlaces.take(signal);
     const running = run(page);
@@ -163,7 +163,7 @@ describe("jsonTask", function () {
     expect(markdownPlaces.free).to.equal(1);
   });
 
-  it("asks no model again when it runs twice, and uses the first stored answer", async () => {
+  it("calls no model again when it runs twice, and uses the first stored answer", async () => {
     const page = await stored('"markdown":"# Lamp"');
     const first = await run(page);
     answer = says('{"name":"Other"}');
@@ -181,7 +181,7 @@ describe("jsonTask", function () {
     expect(await read(name)).to.equal(earlier);
   });
 
-  it("reports a reason where the model fails, and comes back where it may do better", async () => {
+  it("reports the reason of a model's failure, and retries a temporary one", async () => {
     const page = await stored('"markdown":"# Lamp"');
     answer = (response) => response.writeHead(403).end();
     expect(await run(page)).to.deep.equal({
@@ -195,7 +195,7 @@ describe("jsonTask", function () {
     expect(last.reason).to.equal("Cannot extract JSON: the AI model: it answered 429");
   });
 
-  it("asks nobody about a page of a job that has ended, and stops asking when it ends", async () => {
+  it("calls no model for a page of an ended job, and stops a call when the job ends", async () => {
     const page = await stored('"markdown":"# Lamp"');
     const over = AbortSignal.abort();
     expect(await sentBy(page, { ended: async () => over })).to.deep.equal([]);
@@ -208,7 +208,7 @@ describe("jsonTask", function () {
     expect(await blobs.size(`crawl.${page.job}.3.json`)).to.equal(undefined);
   });
 
-  it("retries while the job cannot be reached", async () => {
+  it("retries while the job is unreachable", async () => {
     const page = await stored('"markdown":"# Lamp"');
     const ended = () => Promise.reject(new ActorError("unavailable", "the job is away"));
     const error = await sentBy(page, { ended }).catch((thrown: unknown) => thrown);
@@ -216,14 +216,14 @@ describe("jsonTask", function () {
     expect(asked).to.have.length(0);
   });
 
-  it("is refused where the page is gone, or has no text", async () => {
+  it("is refused if the page is missing or has no text", async () => {
     const gone = await refusalOf(run({ job: "f".repeat(32), blob: "crawl.gone.3.turn" }));
     expect(gone.code).to.equal("not_found");
     const empty = await refusalOf(run(await stored("")));
     expect(empty.message).to.equal("Cannot extract JSON: the page has no text");
   });
 
-  it("reports why when it is given up", () => {
+  it("reports why it was abandoned", () => {
     const input = { account, job: "b".repeat(32), index: 3, url, blob: "x" };
     const error = new ActorError("internal_error", "x".repeat(2_000));
     const [sent, ...more] = jsonFailure(input, error, { id: "t", key: input.job });

@@ -112,7 +112,7 @@ describe("the crawl worker of a process", function () {
     return () => bus.actors.call(crawlJob, job, "get", { account });
   }
 
-  it("has the slots that its limits name", () => {
+  it("has the slots of its limits", () => {
     expect(worker.definition.slots).to.include({
       fetch: FETCH_TURNS_MAX,
       browser: RENDER_TURNS_MAX,
@@ -121,7 +121,7 @@ describe("the crawl worker of a process", function () {
     });
   });
 
-  it("fetches FETCH_PAGES_MAX pages at once, and one more when one is done", async () => {
+  it("fetches FETCH_PAGES_MAX pages at once, and the next when one is done", async () => {
     serve = hold;
     const get = await crawl("page", { hosts: HOSTS, each: 2 * HOST_REQUESTS_IN_FLIGHT_MAX });
     const areAll = () => held.length === FETCH_PAGES_MAX;
@@ -143,7 +143,7 @@ describe("the crawl worker of a process", function () {
     expect(pool.pids).to.deep.equal([]);
   });
 
-  it("takes LARGE_BODIES_MAX large bodies at once, and one more when one is done", async () => {
+  it("loads LARGE_BODIES_MAX large bodies at once, and the next when one is done", async () => {
     // Far more than sockets buffer unread.
     const large = Buffer.alloc(9_500_000, "x");
     expect(large.length).to.be.greaterThan(LARGE_BODY_BYTES);

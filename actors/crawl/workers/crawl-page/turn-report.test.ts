@@ -31,7 +31,7 @@ describe("TurnReport", () => {
     metadata: { status: 200, url: "https://a.example/" },
   });
 
-  it("end() has sent everything, in order, REPORT_PAGES_MAX at most in a message", async () => {
+  it("end() has sent all outcomes in order, at most REPORT_PAGES_MAX in a message", async () => {
     for (const count of [1, REPORT_PAGES_MAX, REPORT_PAGES_MAX + 1]) {
       sent = [];
       const reporting = report();
@@ -44,7 +44,7 @@ describe("TurnReport", () => {
     expect(sizes()).to.deep.equal([REPORT_PAGES_MAX, 1]);
   });
 
-  it("end() sends no message that is too large: what does not fit beside others goes alone", async () => {
+  it("end() sends no message that is too large: a large outcome is sent alone", async () => {
     const link = `https://a.example/${"a".repeat(980)}`;
     const links = Array.from({ length: Math.floor(PAGE_LINKS_BYTES_MAX / 1_001) }, () => link);
     const half = links.slice(0, Math.floor(REPORT_BYTES_MAX / 2 / 1_001) - 1);
@@ -59,7 +59,7 @@ describe("TurnReport", () => {
     }
   });
 
-  it("counts the pages whose outcomes the job has heard of, and none that it may refuse yet", async () => {
+  it("counts the pages whose outcomes the job has accepted, and no others", async () => {
     for (heard of [true, false]) {
       const reporting = report();
       for (const index of [3, 5]) reporting.add(outcome(index));

@@ -146,7 +146,7 @@ describe("walkTurn", () => {
     return { loads, calls, asked, inputs, messages, failures, turn, error };
   }
 
-  it("reports a turn's page and the browser's time, and says no more of a turn that is reported", async () => {
+  it("reports a turn's page and the browser time, and sends nothing more for a reported turn", async () => {
     const { messages, calls, inputs } = await walked({
       async load({ onStarted }) {
         onStarted();
@@ -160,20 +160,20 @@ describe("walkTurn", () => {
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
-  it("makes no request at a second attempt, and returns what the first did not report", async () => {
+  it("makes no request at a second attempt, and returns the pages that the first did not report", async () => {
     const { messages, loads, calls, inputs } = await walked({ attempt: 2 });
     expect([loads, calls]).to.deep.equal([[], []]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
     expect(inputs("turnEnded")[0].failed).to.include("its worker stopped in it");
   });
 
-  it("makes no request in a turn that is gone", async () => {
+  it("makes no request if the site replies gone", async () => {
     const { messages, loads } = await walked({ begin: () => ({ state: "gone" }) });
     expect(loads).to.deep.equal([]);
     expect(messages).to.deep.equal(["turnFinished", "turnEnded"]);
   });
 
-  it("asks again when it is told to wait, and when its request has not left in time", async () => {
+  it("calls again after a reply wait, and when its request did not leave in time", async () => {
     const waits = [{ state: "wait", askAgainInMs: 5 }];
     const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
     expect(waited.calls).to.deep.equal(["begin", "begin"]);
@@ -197,7 +197,7 @@ describe("walkTurn", () => {
     expect(late.inputs("turnReported")[0].outcomes).to.have.length(1);
   });
 
-  it("returns unmade requests when it is stopped or unsure of its task, and reports the others", async () => {
+  it("returns unmade requests when it is stopped or may have lost its task, and reports the others", async () => {
     for (const how of ["stopped", "lapsed"] as const) {
       const [controller, lapsed] = [new AbortController(), new AbortController()];
       const urls = [1, 2, 3].map((index) => URL_OF_START + index);
@@ -219,7 +219,7 @@ describe("walkTurn", () => {
     }
   });
 
-  it("starts nothing more as soon as another worker may be given its task", async () => {
+  it("starts no request as soon as another worker may get its task", async () => {
     let isSure = true;
     const { loads } = await walked({
       ...{ urls: PAIR, lease: { isSure: () => isSure } },
@@ -231,7 +231,7 @@ describe("walkTurn", () => {
     expect(loads).to.have.length(1);
   });
 
-  it("blames no page for an actor that is away, a browser that does not start, or a store that is full", async () => {
+  it("fails no page for an unreachable actor, a browser that does not start, or a full store", async () => {
     const cause = new ActorError("unavailable", "Cannot reach it");
     const full = new ActorError("storage_full", "Cannot store it");
     const scenes: [Scene, string | undefined][] = [
@@ -254,14 +254,14 @@ describe("walkTurn", () => {
     }
   });
 
-  it("reports a page that failed by a fault of ours, and releases all places", async () => {
+  it("reports a page that failed by an internal fault, and releases all places", async () => {
     const places = new Semaphore(1);
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
     expect(places.free).to.equal(1);
   });
 
-  it("starts no request that had its place only after TURN_STARTS_MS_MAX; one at it starts", async () => {
+  it("starts a request that gets its place by TURN_STARTS_MS_MAX, and none later", async () => {
     for (const [lateMs, started] of [
       [0, 2],
       [1, 1],
@@ -309,7 +309,7 @@ describe("walkTurn", () => {
     expect(outcomes).to.have.length(urls.length);
   });
 
-  it("makes no more requests of a host that asks to be left alone, though it answers with no page", async () => {
+  it("makes no more requests to a host that requests a pause, even in a response without a page", async () => {
     const { loads, inputs } = await walked({
       urls: PAIR,
       load: async () => ({
@@ -321,7 +321,7 @@ describe("walkTurn", () => {
     expect(inputs("turnFinished")[0]).to.include({ awayMs: 7_000 });
   });
 
-  it("makes the requests of a host with a delay one after the other, each asked for once the site knows of the one before", async () => {
+  it("makes the requests to a host with a delay one by one, each after the site knows of the one before", async () => {
     let known = 0;
     let loading = 0;
     let loadingMost = 0;
@@ -358,7 +358,7 @@ describe("walkTurn", () => {
     expect(messages).to.not.include("turnEnded");
   });
 
-  it("asks there for what is allowed, and for another moment of one that missed its own", async () => {
+  it("at a host with a delay requests only allowed pages, and another start time for one that missed its own", async () => {
     const tries: string[] = [];
     let asks = 0;
     const { loads, asked, inputs } = await walked({
@@ -393,7 +393,7 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("has used the moment of a request that came to its end without leaving", async () => {
+  it("uses up the start time of a request that ended without leaving", async () => {
     const { calls, inputs } = await walked({
       urls: PAIR,
       begin: ({ urls }) => spaced(urls),
@@ -405,7 +405,7 @@ describe("walkTurn", () => {
     expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(2);
   });
 
-  it("tells at once of a host with a delay that asks to be left alone, while other pages load, and makes no more", async () => {
+  it("reports at once a pause of a host with a delay, while other pages load, and makes no more requests", async () => {
     const told = Promise.withResolvers<void>();
     const { loads, inputs, messages } = await walked({
       urls: FOUR,
@@ -435,7 +435,7 @@ describe("walkTurn", () => {
     expect(messages.at(-1)).to.equal("turnEnded");
   });
 
-  it("reports what it has of a turn that is gone between two requests, or stops there, once all of it has come", async () => {
+  it("reports the loaded pages of a turn that ends between two requests, once all have arrived", async () => {
     for (const how of ["gone", "stopped", "failed"] as const) {
       const controller = new AbortController();
       const asked = Promise.withResolvers<void>();
@@ -471,7 +471,7 @@ describe("walkTurn", () => {
     }
   });
 
-  it("uses copies that the site allows by now, in no turn; those it forbids are disallowed", async () => {
+  it("uses cached copies that the site allows, without a turn; forbidden ones are disallowed", async () => {
     const refused = { allowed: false, reason: "line 1", unreachable: true };
     const { calls, loads, inputs } = await walked({
       ...{ urls: PAIR, isCached: true },
@@ -487,7 +487,7 @@ describe("walkTurn", () => {
     expect(inputs("turnFinished")).to.have.length(1);
   });
 
-  it("asks for pages it has copies of while the site cannot say whether it allows them", async () => {
+  it("requests pages despite cached copies while the site's rules are unknown", async () => {
     const { calls, loads } = await walked({ isCached: true, judge: () => ({}) });
     expect(calls).to.deep.equal(["judge", "begin"]);
     expect(loads).to.have.length(1);
@@ -503,7 +503,7 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("gives the turn back once all of its pages have come, where a browser does not start for one", async () => {
+  it("returns the turn after all its pages arrived if a browser does not start for one", async () => {
     const second = Promise.withResolvers<void>();
     const { messages, inputs } = await walked({
       ...{ urls: PAIR, atOnce: 2 },
@@ -521,7 +521,7 @@ describe("walkTurn", () => {
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
-  it("has the browser's time paid for what it loaded, whatever fault of ours keeps it from the job", async () => {
+  it("accounts browser time for loaded pages, even if an internal fault keeps them from the job", async () => {
     const used = [{ ms: 7, taskId: id("3") }];
     const away = await walked({
       putAll: () => Promise.reject(new ActorError("unavailable", "away")),
@@ -534,7 +534,7 @@ describe("walkTurn", () => {
     expect(bug.messages).not.to.include("turnEnded");
   });
 
-  it("tells the job the browser's time of a page that was not modified", async () => {
+  it("reports the browser time of an unmodified page to the job", async () => {
     const { inputs } = await walked({
       load: async () => ({
         ...{ kind: "unmodified", status: 304, lastModifiedAt: undefined, browserMs: 700 },
@@ -552,7 +552,7 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("asks for browser time before each page, and tells of what it has used when 10 s have come together", async () => {
+  it("checks browser time before each page, and reports its usage every 10 s of it", async () => {
     const urls = [1, 2, 3, 4, 5].map((index) => URL_OF_START + index);
     const unreported: number[] = [];
     const { loads, inputs } = await walked({
@@ -577,7 +577,7 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("tells of browser time at BROWSER_TIME_REPORT_MS, and below it at the turn's end", async () => {
+  it("reports browser time at BROWSER_TIME_REPORT_MS, and less at the turn's end", async () => {
     const used = async (browserMs: number) => {
       const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
       return inputs("browserUsed");
@@ -590,7 +590,7 @@ describe("walkTurn", () => {
     ]);
   });
 
-  it("asks with what all turns of the worker have used of the account, and tells of it at its end", async () => {
+  it("checks with the usage of all the worker's turns of the account, and reports it at its end", async () => {
     const [account, other] = [id("1"), id("9")];
     const unreported = new Map([
       [account, 100],
@@ -609,7 +609,7 @@ describe("walkTurn", () => {
     expect([...unreported]).to.deep.equal([[other, 5]]);
   });
 
-  it("tells of no time where it used none, whatever others did", async () => {
+  it("reports no browser time if it used none, whatever other turns used", async () => {
     const unreported = new Map([[id("1"), 100]]);
     const { inputs } = await walked({
       unreported,
@@ -619,7 +619,7 @@ describe("walkTurn", () => {
     expect(unreported.get(id("1"))).to.equal(100);
   });
 
-  it("failures() tells the job and the site of a task that was given up", async () => {
+  it("failures() notifies the job and the site of an abandoned task", async () => {
     const { failures, turn } = await walked({});
     const error = new ActorError("internal_error", "no");
     const context = { id: "task", key: turn.job };

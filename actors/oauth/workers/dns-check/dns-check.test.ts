@@ -47,14 +47,14 @@ describe("dns-check", function () {
     expect(server.asked).to.deep.equal([{ name: HOST, over: "udp" }]);
   });
 
-  it("findText() joins the strings of one record, and of no two", async () => {
+  it("findText() joins the strings within one record, not across records", async () => {
     expect(await find([[TEXT.slice(0, 10), TEXT.slice(10, 30), TEXT.slice(30)]])).to.include({
       outcome: "found",
     });
     expect(await find([[TEXT.slice(0, 10)], [TEXT.slice(10)]])).to.include({ outcome: "absent" });
   });
 
-  it("findText() takes the text alone, exactly", async () => {
+  it("findText() requires the exact text", async () => {
     for (const wrong of [` ${TEXT}`, `${TEXT} `, `"${TEXT}"`, TEXT.toUpperCase(), `${TEXT}1`]) {
       const { outcome, answer } = await find([[wrong]]);
       expect(outcome).to.equal("absent");
@@ -62,7 +62,7 @@ describe("dns-check", function () {
     }
   });
 
-  it("findText() asks over TCP for what UDP does not carry", async () => {
+  it("findText() retries a truncated UDP answer over TCP", async () => {
     const long = Array.from({ length: 30 }, (_, number) => [`${number} ${"x".repeat(200)}`]);
     expect(await find([...long, [TEXT]])).to.include({ outcome: "found" });
     expect(server.asked.map(({ over }) => over)).to.deep.equal(["udp", "tcp"]);
@@ -76,14 +76,14 @@ describe("dns-check", function () {
     ["silence", "unanswered", /in time/],
   ];
   for (const [answer, outcome, expected] of refused) {
-    it(`findText() takes ${JSON.stringify(answer)} for ${outcome}`, async () => {
+    it(`findText() reports the answer ${JSON.stringify(answer)} as ${outcome}`, async () => {
       const finding = await find(answer, undefined, answer === "silence" ? SHORT_MS : undefined);
       expect(finding.outcome).to.equal(outcome);
       expect(finding.answer).to.match(expected);
     });
   }
 
-  it("findText() asks the next server where one does not answer", async () => {
+  it("findText() queries the next server if one does not answer", async () => {
     await using silent = await DnsServer.start();
     silent.records.set(HOST, "silence");
     const finding = await find([[TEXT]], [silent.address, server.address], 2_000);
@@ -91,13 +91,13 @@ describe("dns-check", function () {
     expect(silent.asked).to.not.deep.equal([]);
   });
 
-  it("findText() asks a server that is silent DNS_TRIES times", async () => {
+  it("findText() queries a silent server DNS_TRIES times", async () => {
     expect(await find("silence", undefined, SHORT_MS)).to.include({ outcome: "unanswered" });
     await until("the last question", () => server.asked.length >= DNS_TRIES);
     expect(server.asked).to.have.length(DNS_TRIES);
   });
 
-  it("findText() waits DNS_TRY_MS for a server, of DNS_LOOKUPS_MAX at a time", async () => {
+  it("findText() waits DNS_TRY_MS for a server, and runs DNS_LOOKUPS_MAX lookups at a time", async () => {
     const { slots, handlers } = dnsCheckWorker({ servers: [server.address] });
     expect(slots).to.deep.equal({ dns: DNS_LOOKUPS_MAX });
     server.records.set(HOST, "silence");
@@ -112,13 +112,13 @@ describe("dns-check", function () {
     await finding;
   });
 
-  it("findText() says what a server nobody listens at is", async () => {
+  it("findText() reports a server that does not listen", async () => {
     const closed = await DnsServer.start();
     await closed[Symbol.asyncDispose]();
     expect(await find(undefined, [closed.address], SHORT_MS)).to.include({ outcome: "unanswered" });
   });
 
-  it("findText() shows DNS_RECORDS_SHOWN_MAX records, and says how many more there are", async () => {
+  it("findText() lists DNS_RECORDS_SHOWN_MAX records and the number of the others", async () => {
     const many = (count: number) => Array.from({ length: count }, (_, number) => [`r${number}`]);
     const all = await find(many(DNS_RECORDS_SHOWN_MAX));
     expect(all.answer).to.match(/"r9"$/);
@@ -126,7 +126,7 @@ describe("dns-check", function () {
     expect(more.answer).to.match(/"r9" and 2 more$/);
   });
 
-  it("findText() shows DNS_ANSWER_CHARS_MAX characters, and cuts one more; whatever a domain says is quoted", async () => {
+  it("findText() truncates an answer to DNS_ANSWER_CHARS_MAX characters, and quotes the domain's text", async () => {
     const strings = (chars: number) => {
       const text = "x".repeat(chars - 'TXT ""'.length);
       return [text.slice(0, 250), text.slice(250)];
@@ -139,7 +139,7 @@ describe("dns-check", function () {
     expect(odd.answer).to.equal(String.raw`TXT "<b>\"\n\u0000"`);
   });
 
-  it("findText() ends when its task does, so that another worker has it", async () => {
+  it("findText() ends when its task's signal aborts, so that another worker gets the task", async () => {
     server.records.set(HOST, "silence");
     const stopping = new AbortController();
     const { signal } = stopping;
@@ -154,7 +154,7 @@ describe("dns-check", function () {
     expect(await finding).to.equal(signal.reason);
   });
 
-  it("a task that is given up is a lookup nobody answered", () => {
+  it("an abandoned task counts as a lookup without an answer", () => {
     const given = new ActorError("unavailable", "Cannot finish task: too many tries");
     const context = { id: "task", key: CLIENT };
     const [report] = worker().failures.findText(INPUT, given, context);

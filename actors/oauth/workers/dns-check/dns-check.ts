@@ -1,4 +1,4 @@
-/** Looks for a text in the TXT records of a domain, and says what the resolver answered. */
+/** Searches the TXT records of a domain for a text, and reports the resolver's answer. */
 import { Resolver } from "node:dns/promises";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { dnsCheck } from "../../../../schemas/oauth/dns-check.ts";
@@ -13,7 +13,7 @@ export const DNS_TRIES = 2;
 export const DNS_LOOKUPS_MAX = 32;
 
 interface DnsCheckOptions {
-  /** Addresses with or without a port; none: those of the system. */
+  /** Addresses with or without a port. An empty list means the system's servers. */
   servers: readonly string[];
   timing?: { tryMs: number; tries: number };
 }

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { DNS_ANSWER_CHARS_MAX } from "../../../../schemas/oauth/limits.ts";
 import type { DomainOutcome } from "../../../../schemas/oauth/oauth-client.ts";
 
-/** Records of one answer that are shown, and the characters of what is shown. */
+/** Records of one DNS answer that a person sees. DNS_ANSWER_CHARS_MAX limits their characters. */
 export const DNS_RECORDS_SHOWN_MAX = 10;
 
 export interface Finding {

@@ -58,7 +58,7 @@ describe("logo-fetch", function () {
     answer = (_request, response) => response.writeHead(status, headers).end(bytes);
   };
 
-  it("fetch() takes a picture by its first bytes, whatever its header says", async () => {
+  it("fetch() recognizes a picture by its first bytes, whatever its header says", async () => {
     for (const [type, bytes] of Object.entries(PICTURES)) {
       answering(bytes, 200, { "Content-Type": "text/html" });
       const hash = createHash("sha256").update(bytes).digest("hex");
@@ -66,7 +66,7 @@ describe("logo-fetch", function () {
     }
   });
 
-  it("fetch() takes no document, no SVG, no other picture, and no answer but 200", async () => {
+  it("fetch() refuses documents, SVG, other formats, and any status but 200", async () => {
     const svg = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`;
     for (const bytes of [svg, "<html>", "GIF89a", "", "\x89PNG", "RIFF\0\0\0\0WAVE"]) {
       answering(Buffer.from(bytes, "latin1"), 200, { "Content-Type": "image/png" });
@@ -78,14 +78,14 @@ describe("logo-fetch", function () {
     }
   });
 
-  it("fetch() takes LOGO_BYTES_MAX and not one byte more", async () => {
+  it("fetch() accepts LOGO_BYTES_MAX bytes and refuses one more", async () => {
     answering(sized(PNG, LOGO_BYTES_MAX));
     expect((await fetchLogo())?.type).to.equal("image/png");
     answering(sized(PNG, LOGO_BYTES_MAX + 1));
     expect(await fetchLogo()).to.equal(undefined);
   });
 
-  it("fetch() follows redirects, but neither past the guard nor to plain HTTP", async () => {
+  it("fetch() follows redirects, but not to refused addresses or plain HTTP", async () => {
     await using plain = await startHttpServer((_request, response) =>
       response.end(PICTURES["image/png"]),
     );
@@ -105,12 +105,12 @@ describe("logo-fetch", function () {
     expect(await fetchLogo("/logo", { host: "inside.test" })).to.equal(undefined);
   });
 
-  it("fetch() gives a server up that does not come to an end in time", async () => {
+  it("fetch() times out on a server that does not finish", async () => {
     answer = (_request, response) => void response.writeHead(200).write(PICTURES["image/png"]);
     expect(await fetchLogo("/slow", { timeoutMs: 100 })).to.equal(undefined);
   });
 
-  it("fetch() of a stopping worker reports nothing, and one that failed at every try a failure", async () => {
+  it("fetch() reports nothing while its worker stops, and a failure after the last attempt", async () => {
     const worker = logoFetchWorker({ guard, ca: cert });
     expect(worker.slots).to.deep.equal({ fetch: LOGO_FETCHES_MAX });
     const stopping = new AbortController();

@@ -17,7 +17,7 @@ describe("JsonChecker", function () {
   const check = (schema: object, value: unknown) =>
     checker.check({ schema: JSON.stringify(schema), text: JSON.stringify(value) });
 
-  it("check() gives a valid answer without white space", async () => {
+  it("check() returns a valid answer without white space", async () => {
     const schema = JSON.stringify({ type: "object" });
     expect(await checker.check({ schema, text: ' { "a" : [ 1, null ] }\n' })).to.deep.equal({
       kind: "valid",
@@ -26,7 +26,7 @@ describe("JsonChecker", function () {
     expect(await checker.check({ schema })).to.have.property("kind", "valid");
   });
 
-  it("check() names what is wrong, a bounded number of times", async () => {
+  it("check() lists errors up to a limit", async () => {
     const schema = { type: "array", items: { enum: ["a", "b"] } };
     const verdict = await check(schema, ["a", "c", ..."x".repeat(100)]);
     if (verdict.kind !== "invalid") throw new Error(verdict.kind);
@@ -36,7 +36,7 @@ describe("JsonChecker", function () {
     expect("faults" in long && long.faults).to.have.length(JSON_FAULT_CHARS_MAX + 1);
   });
 
-  it("check() knows the drafts people use, and words it does not know", async () => {
+  it("check() supports the common drafts, and ignores unknown keywords", async () => {
     const tuple = {
       $schema: "http://json-schema.org/draft-07/schema#",
       items: [{ type: "number" }],
@@ -67,7 +67,7 @@ describe("JsonChecker", function () {
     }
   });
 
-  it("check() goes on after a schema that takes for ever, and after what is too deep", async () => {
+  it("check() works again after an endless schema and a too deeply nested value", async () => {
     const clock = new SkippingClock();
     const timeoutMs = 60_000;
     const hasty = new JsonChecker({ clock, timeoutMs });
@@ -89,7 +89,7 @@ describe("JsonChecker", function () {
     await hasty.close();
   });
 
-  it("check() gives a schema JSON_CHECK_MS, and no more", async () => {
+  it("check() stops a schema after JSON_CHECK_MS", async () => {
     const clock = new SkippingClock();
     const patient = new JsonChecker({ clock });
     let verdict: JsonVerdict | undefined;
@@ -108,7 +108,7 @@ describe("JsonChecker", function () {
     await patient.close();
   });
 
-  it("check() has JSON_CHECK_HEAP_MIB_MAX of memory for it, and no more", async () => {
+  it("check() limits its memory to JSON_CHECK_HEAP_MIB_MAX", async () => {
     const patient = new JsonChecker({ timeoutMs: 120_000 });
     // Each fault takes some 270 bytes.
     const faultsOfValue = JSON_CHECK_HEAP_MIB_MAX * 2_000;
@@ -123,7 +123,7 @@ describe("JsonChecker", function () {
     await patient.close();
   }).timeout(120_000);
 
-  it("check() refuses when it is closed", async () => {
+  it("check() refuses calls after close()", async () => {
     const closed = new JsonChecker();
     await closed.close();
     const error = await closed.check({ schema: "{}" }).catch((thrown: unknown) => thrown);

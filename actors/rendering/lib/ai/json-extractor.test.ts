@@ -123,7 +123,7 @@ describe("JsonExtractor", function () {
     key: undefined,
   });
 
-  it("extract() asks with prompt, schema and page, and gives what the model answers", async () => {
+  it("extract() sends prompt, schema and page, and returns the model's answer", async () => {
     const outcome = await extract([good], { prompt: "The lamp, please" });
     expect(outcome).to.deep.equal({ kind: "extracted", json: JSON.stringify(GOOD) });
     const [question] = server.questions;
@@ -140,13 +140,13 @@ describe("JsonExtractor", function () {
       expect(said).to.contain(part);
   });
 
-  it("extract() takes any object where there is no schema", async () => {
+  it("extract() accepts any object if there is no schema", async () => {
     const question = { schema: undefined, prompt: "Anything" };
     expect(await extract([says('{"a":[1]}')], question)).to.have.property("json", '{"a":[1]}');
     expect(await extract([says("[1]")], question)).to.have.property("kind", "failed");
   });
 
-  it("extract() reads answers in fences, between words and behind thoughts", async () => {
+  it("extract() reads answers in code fences, between text and after reasoning", async () => {
     const json = JSON.stringify(GOOD, undefined, 2);
     for (const around of [
       `\`\`\`json\n${json}\n\`\`\``,
@@ -159,7 +159,7 @@ describe("JsonExtractor", function () {
     expect(server.questions, "none of them twice").to.have.length(4);
   });
 
-  it("extract() asks once more with the faults of a wrong answer", async () => {
+  it("extract() repeats the request with the errors of an invalid answer", async () => {
     const outcome = await extract([says('{"name":"Lamp","price":"oops"}'), good]);
     expect(outcome).to.have.property("json", JSON.stringify(GOOD));
     const messages = server.questions[1]?.body.messages ?? [];
@@ -168,7 +168,7 @@ describe("JsonExtractor", function () {
     expect(messages[3]?.content).to.contain("/price must be number");
   });
 
-  it("extract() says why when the second answer is wrong too, and asks no third time", async () => {
+  it("extract() reports the errors when the second answer is invalid too, and sends no third request", async () => {
     const outcome = await extract([says("I will not"), says('{"name":1}')]);
     expect(outcome).to.deep.include({ kind: "failed", retry: false });
     expect(outcome.reason).to.match(
@@ -177,7 +177,7 @@ describe("JsonExtractor", function () {
     expect(server.questions).to.have.length(2);
   });
 
-  it("extract() asks the next model when one fails", async () => {
+  it("extract() tries the next model when one fails", async () => {
     const outcome = await extract([refuses(401), good], { customAi: both });
     expect(outcome).to.have.property("json", JSON.stringify(GOOD));
     expect(server.questions.map(({ path }) => path)).to.deep.equal([
@@ -187,7 +187,7 @@ describe("JsonExtractor", function () {
     expect(server.questions[1]?.authorization).to.equal(`Bearer ${KEY}2`);
   });
 
-  it("extract() asks in words alone where a server knows no schemas, and remembers that", async () => {
+  it("extract() describes the schema in the prompt for a server without schema support, and remembers that server", async () => {
     const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
     server.answers = [
       (response, question) =>
@@ -200,7 +200,7 @@ describe("JsonExtractor", function () {
     }
   });
 
-  it("extract() waits as a busy model asks, and not for one that asks for too long", async () => {
+  it("extract() waits the Retry-After of a busy model, unless it is too long", async () => {
     const startedAt = performance.now();
     const waited = await extract([refuses(429, { "Retry-After": "1" }), good]);
     expect(waited).to.have.property("kind", "extracted");
@@ -215,7 +215,7 @@ describe("JsonExtractor", function () {
     expect(server.questions).to.have.length(3);
   });
 
-  it("extract() tries a server's fault twice, and calls it a passing one", async () => {
+  it("extract() tries twice at a server error, and reports it as temporary", async () => {
     const outcome = await extract([refuses(500)]);
     expect(outcome).to.deep.include({ kind: "failed", retry: true });
     expect(server.questions).to.have.length(2);
@@ -224,7 +224,7 @@ describe("JsonExtractor", function () {
     expect(mixed).to.deep.include({ kind: "failed", retry: false });
   });
 
-  it("extract() leaves a model that does not answer", async () => {
+  it("extract() abandons a model that does not answer", async () => {
     const silent: Answer = () => {};
     const clock = new SkippingClock();
     const extracted = extract([silent, good], { customAi: both }, { clock });
@@ -245,7 +245,7 @@ describe("JsonExtractor", function () {
     expect(inside.reason).to.contain("it did not answer in 1500 ms");
   });
 
-  it("extract() remembers SCHEMALESS_MODELS_MAX servers that know no schemas, the latest", async () => {
+  it("extract() remembers the latest SCHEMALESS_MODELS_MAX servers without schema support", async () => {
     const plain: Answer = (response, question) =>
       (question.body.response_format?.type === "json_schema" ? refuses(400) : good)(
         response,
@@ -319,7 +319,7 @@ describe("JsonExtractor", function () {
       expect(server.questions).to.have.length(tries);
     });
 
-    it("a model that is to be waited for longer than JSON_RETRY_MS_MAX, at once", async () => {
+    it("at once a model whose Retry-After exceeds JSON_RETRY_MS_MAX", async () => {
       const busy = (ms: number) => refuses(429, { "Retry-After": String(ms / 1_000) });
       const ended = begin([busy(JSON_RETRY_MS_MAX), good]);
       await until("it waits", () => clock.isAwaited(JSON_RETRY_MS_MAX));
@@ -334,7 +334,7 @@ describe("JsonExtractor", function () {
     });
   });
 
-  it("extract() reads no answer past its bound, of providers and of the operator's endpoint", async () => {
+  it("extract() refuses answers past the size limit, from providers and the operator's endpoint", async () => {
     const huge: Answer = (response) => {
       response.write('{"a":"');
       response.end("x".repeat(JSON_ANSWER_BYTES_MAX));
@@ -345,7 +345,7 @@ describe("JsonExtractor", function () {
     expect(inside.reason).to.contain(`larger than ${JSON_ANSWER_BYTES_MAX} bytes`);
   });
 
-  it("extract() takes a connection that fails for a passing fault", async () => {
+  it("extract() reports a failed connection as a temporary fault", async () => {
     const cut: Answer = (response) => {
       response.write("{");
       setImmediate(() => response.destroy());
@@ -361,7 +361,7 @@ describe("JsonExtractor", function () {
     expect(dead.reason).to.contain("the connection to it failed");
   });
 
-  it("extract() tells what is no answer of the protocol", async () => {
+  it("extract() reports a response that does not follow the protocol", async () => {
     for (const answer of ["<html>", "{}", '{"choices":[]}', "null", ""]) {
       const outcome = await extract([(response) => response.end(answer)]);
       expect(outcome.reason, answer).to.contain("no answer in the OpenAI-compatible protocol");
@@ -370,7 +370,7 @@ describe("JsonExtractor", function () {
     expect(moved.reason).to.contain("it answered 302");
   });
 
-  it("extract() repeats no key, whatever a provider says, and nothing an inside service says", async () => {
+  it("extract() never repeats a key from a provider's text, nor any text of an internal service", async () => {
     const told = `Incorrect API key "${KEY}"`;
     const outcome = await extract([refuses(401, {}, told)]);
     expect(outcome.reason).to.contain('it answered 401: Incorrect API key "…"');
@@ -384,7 +384,7 @@ describe("JsonExtractor", function () {
     expect(inside.reason).to.equal("Cannot extract JSON: the AI model: it answered 401");
   });
 
-  it("extract() reaches users' providers through the guard alone, the operator's endpoint as configured", async () => {
+  it("extract() reaches users' providers only through the egress guard, and the operator's endpoint as configured", async () => {
     const closed = new EgressAgents({
       guard: createEgressGuard({ policy: createAddressPolicy({ allow: [] }) }),
     });
@@ -401,7 +401,7 @@ describe("JsonExtractor", function () {
     closed.close();
   });
 
-  it("extract() asks nobody where there is no model, or the schema cannot be used", async () => {
+  it("extract() sends no request if there is no model or the schema is unusable", async () => {
     const none = await extract([good], { customAi: [] });
     expect(none.reason).to.equal("Cannot extract JSON: no AI model is configured");
     const bad = await extract([good], { schema: { $ref: "#/$defs/missing" } });
@@ -409,7 +409,7 @@ describe("JsonExtractor", function () {
     expect(server.questions).to.have.length(0);
   });
 
-  it("extract() gives a model so much of a page and no more, and says so", async () => {
+  it("extract() truncates a long page for the model, and tells the model so", async () => {
     const page = (chars: number) => ({ url: PAGE.url, text: "x".repeat(chars) });
     const whole = await extract([good], {}, {}, page(JSON_PAGE_CHARS_MAX));
     expect(whole).not.to.have.property("reason");
@@ -422,7 +422,7 @@ describe("JsonExtractor", function () {
     expect(lengths[0]).to.equal(lengths[1]);
   });
 
-  it("extract() ends with its signal", async () => {
+  it("extract() ends when its signal aborts", async () => {
     const leaving = new AbortController();
     const gone = new Error("gone");
     server.answers = [() => leaving.abort(gone)];

@@ -7,7 +7,7 @@ import { pageLinks } from "./page-links.ts";
 const url = "https://a.example/b/page";
 
 describe("hostile pages", () => {
-  it("pageLinks() takes whatever comes in a bounded time", () => {
+  it("pageLinks() handles any input within a time limit", () => {
     const megabytes = (part: string) => part.repeat(5_000_000 / part.length);
     const hostile = [
       Array.from({ length: 1_000_000 }, (_, index) => `<a href=/${index}>`).join(""),
@@ -31,7 +31,7 @@ describe("hostile pages", () => {
     expect(takenMs()).to.be.below(30_000);
   }).timeout(120_000);
 
-  it("markdown() takes whatever comes in a bounded time", () => {
+  it("markdown() handles any input within a time limit", () => {
     const times = (part: string, count: number) => part.repeat(count);
     const hostile = [
       times("<div>", 100_000),

@@ -51,7 +51,7 @@ describe("markdown of markup that is easily lost", () => {
     for (const [html, expected] of cases) expect(body(html), html).to.equal(expected);
   });
 
-  it("markdown() reads back as the text that it was made of", () => {
+  it("markdown() parses back to the text that it was made from", () => {
     const texts = [
       "snake_case __init__ _a_ a__b a_ _b",
       "1 < 2 <b> &lt; & &copy; a<b",
@@ -76,7 +76,7 @@ describe("markdown of markup that is easily lost", () => {
     }
   });
 
-  it("markdown() marks emphasis where CommonMark would not see the marks", () => {
+  it("markdown() writes emphasis also where CommonMark would not recognize plain marks", () => {
     const cases: [html: string, expected: string][] = [
       ["<p><b>a</b><b>b</b>", "**ab**"],
       ["<p><b>a<strong>b</strong></b>", "**ab**"],
@@ -142,7 +142,7 @@ describe("markdown of markup that is easily lost", () => {
     for (const [html, expected] of cases) expect(body(html), html).to.equal(expected.join("\n"));
   });
 
-  it("markdown() takes MARKDOWN_SPAN_MAX columns of one cell", () => {
+  it("markdown() writes at most MARKDOWN_SPAN_MAX columns for one cell", () => {
     const columns = (span: number) =>
       body(`<table><tr><th colspan=${span}>a<th>b</table>`).split("\n")[1]?.match(/---/g)?.length;
     expect(columns(MARKDOWN_SPAN_MAX)).to.equal(MARKDOWN_SPAN_MAX + 1);
@@ -183,7 +183,7 @@ describe("markdown of markup that is easily lost", () => {
     for (const [html, expected] of cases) expect(body(html), html).to.equal(expected);
   });
 
-  it("markdown() takes the image that is loaded later, and no data", () => {
+  it("markdown() uses the address of a lazily loaded image, and no data URL", () => {
     const pixel = "data:image/gif;base64,R0lGOD";
     const i = "https://a.example/i.png";
     const cases: [html: string, expected: string][] = [
@@ -207,7 +207,7 @@ describe("markdown of markup that is easily lost", () => {
     expect(body(`<x-a>${nested}</x-a>`)).to.equal("[d](https://a.example/x)");
   });
 
-  it("markdown() keeps MARKDOWN_DEPTH_MAX levels, and the text of those past them", () => {
+  it("markdown() keeps MARKDOWN_DEPTH_MAX levels, and only the text of deeper ones", () => {
     // html, body and the item's list take their part of the levels.
     for (const levels of [MARKDOWN_DEPTH_MAX - 10, MARKDOWN_DEPTH_MAX + 10, 50_000]) {
       const made = body(

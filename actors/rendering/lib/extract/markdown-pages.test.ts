@@ -39,7 +39,7 @@ describe("markdown of whole pages", function () {
     });
   }
 
-  it("there are six of them", () => {
+  it("there are six pages", () => {
     const names = PAGES.map(({ name }) => name);
     const known = ["code", "docs", "forum", "news", "shop", "tables"];
     expect(names).to.deep.equal(known.map((name) => `${name}.html`));

@@ -24,7 +24,7 @@ describe("MarkdownPool", () => {
   };
   afterEach(() => pool.close());
 
-  it("convert() makes Markdown on a thread that is used again", async () => {
+  it("convert() reuses its thread", async () => {
     open();
     const made = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
@@ -36,7 +36,7 @@ describe("MarkdownPool", () => {
     );
   });
 
-  it("convert() ends a page that takes too long, and goes on with the next", async () => {
+  it("convert() stops a page that takes too long, and continues with the next", async () => {
     const clock = new SkippingClock();
     const timeoutMs = 60_000;
     open({ clock, timeoutMs });
@@ -51,7 +51,7 @@ describe("MarkdownPool", () => {
     expect(next).to.deep.equal({ kind: "made", markdown: "a\n" });
   });
 
-  it("convert() gives a page MARKDOWN_TIMEOUT_MS, and no more", async () => {
+  it("convert() stops a page after MARKDOWN_TIMEOUT_MS", async () => {
     const clock = new SkippingClock();
     open({ clock });
     let made: MarkdownOutcome | undefined;
@@ -68,14 +68,14 @@ describe("MarkdownPool", () => {
     expect(made).to.deep.equal({ kind: "failed", reason });
   });
 
-  it("convert() has memory for the largest pages, however dense they are", async () => {
+  it("convert() has enough memory for the largest pages, however dense they are", async () => {
     open({ timeoutMs: LARGE_MS_MAX });
     const piece = "<p><a href=y>z</a>";
     const html = piece.repeat(MARKDOWN_HTML_CHARS_MAX / piece.length);
     expect(await pool.convert({ html, baseUrl })).to.have.property("kind", "made");
   }).timeout(LARGE_MS_MAX);
 
-  it("convert() goes on after a page that filled its thread's memory", async () => {
+  it("convert() continues after a page that exhausted its thread's memory", async () => {
     open({ heapMibMax: 24, timeoutMs: LARGE_MS_MAX });
     const full = await pool.convert(LONG);
     expect(full).to.have.property("kind", "failed");
@@ -100,7 +100,7 @@ describe("MarkdownPool", () => {
     for (const outcome of await Promise.all(waiting)) expect(outcome.kind).to.equal("made");
   }).timeout(60_000);
 
-  it("convert() ends with its caller's signal: before, while it waits, while it runs", async () => {
+  it("convert() ends when its caller's signal aborts: before it starts, while it waits, while it runs", async () => {
     open();
     const gone = new Error("gone");
     const before = await pool
@@ -117,7 +117,7 @@ describe("MarkdownPool", () => {
     expect((await pool.convert({ html: "a", baseUrl })).kind).to.equal("made");
   });
 
-  it("close() refuses pages that wait and pages to come", async () => {
+  it("close() refuses waiting and later pages", async () => {
     open();
     const running = pool.convert(LONG);
     const waiting = pool.convert(LONG).catch((error: unknown) => error);

@@ -102,7 +102,7 @@ describe("markdown", () => {
     expect(body("<pre>a\n```\nb</pre>")).to.equal("````\na\n```\nb\n````");
   });
 
-  it("markdown() makes links and images absolute, and none of scripts", () => {
+  it("markdown() makes links and images absolute, and drops javascript: links", () => {
     const links: [html: string, expected: string][] = [
       ["<a href=../c?d#e>x</a>", "[x](https://a.example/c?d#e)"],
       ["<a href=//b.example>x</a>", "[x](https://b.example/)"],
@@ -124,7 +124,7 @@ describe("markdown", () => {
     expect(body(unseen)).to.equal("seen");
   });
 
-  it("markdown() writes what readers without scripts see where no script ran", () => {
+  it("markdown() includes noscript content if no script ran", () => {
     const html = "<p>a</p><noscript><p>b <b>c</b></p></noscript><p>d";
     expect(body(html)).to.equal("a\n\nb **c**\n\nd");
     expect(markdown({ html, baseUrl: BASE, isScripted: true })).to.equal("a\n\nd\n");
@@ -147,14 +147,14 @@ describe("markdown", () => {
     expect(share).to.be.at.least(0.99);
   });
 
-  it("markdown() of the published examples reads back as they were", () => {
+  it("markdown() of the published examples parses back to the originals", () => {
     const plain = examples.filter(({ section }) => !/HTML/i.test(section));
     const same = plain.filter(({ html }) => form(readBack(body(html))) === form(absolute(html)));
     expect(plain.length).to.be.above(580);
     expect(same.length / plain.length).to.be.at.least(0.85);
   });
 
-  it("markdown() keeps every word of a large page with all there is", () => {
+  it("markdown() keeps every word of a large page with all kinds of elements", () => {
     const part = (index: number) => `<section><h3 id=s${index}>Chapter ${index}</h3>
       <p>Some <b>bold</b>, <i>slanted</i> and <code>code_${index}</code> words; <a href="/c/${index}">link${index}</a>.</p>
       <ul><li>first${index}<ul><li>inner${index}</li></ul></li><li><p>second${index}</p></li></ul>

@@ -27,7 +27,7 @@ describe("pageLinks", () => {
     ).to.have.length(0);
   });
 
-  it("pageLinks() leaves out links that say nofollow, and tells when the page says so", () => {
+  it("pageLinks() leaves out nofollow links, and reports a nofollow page", () => {
     const html = `<a href=/a rel="external NoFollow">x</a><a href=/b rel=noopener>y</a>`;
     expect(read(html)).to.deep.include({
       links: ["https://a.example/b"],
@@ -43,7 +43,7 @@ describe("pageLinks", () => {
     expect(meta("otherbot", "nofollow")).to.equal(false);
   });
 
-  it("pageLinks() tells where the page sends its reader, but not readers without scripts", () => {
+  it("pageLinks() reports a meta refresh, but not one in noscript", () => {
     const refresh = (url: string) => `<meta content="0;url=${url}" http-equiv=Refresh>`;
     expect(
       read(`<noscript>${refresh("/a")}</noscript>${refresh("/b")}${refresh("/c")}`),
@@ -70,7 +70,7 @@ describe("pageLinks", () => {
     }
   });
 
-  it("pageLinks() reads the page's title, not those of its drawings", () => {
+  it("pageLinks() reads the page's title, not titles in SVG", () => {
     const drawing = "<svg><title>drawing</title></svg><svg/>";
     expect(read(`${drawing}<title> A &amp;\n B<b> </title><title>C</title>`).title).to.equal(
       "A & B<b>",
@@ -92,7 +92,7 @@ describe("pageLinks", () => {
       .length(PAGE_LINKS_MAX);
   });
 
-  it("pageLinks() takes addresses of CRAWL_URL_CHARS_MAX characters", () => {
+  it("pageLinks() accepts addresses of CRAWL_URL_CHARS_MAX characters", () => {
     const base = "https://a.example/";
     const href = (chars: number) => `<a href="${base}${"a".repeat(chars - base.length)}">`;
     expect(read(href(CRAWL_URL_CHARS_MAX)).links).to.have.length(1);

@@ -46,7 +46,7 @@ describe("example git-agent", function () {
     expect(await blob.text()).to.equal("- First\n- Second\n");
   });
 
-  it("takes notes that come at once, one after the other", async () => {
+  it("handles concurrent notes one after the other", async () => {
     const answers = await Promise.all(["a", "b", "c"].map((text) => note("many", text)));
     const counts = answers.map(({ text }) => JSON.parse(text).notes);
     expect(counts.toSorted()).to.deep.equal([1, 2, 3]);

@@ -48,7 +48,7 @@ describe("example github-events", function () {
     );
   const sender = { login: "ada" };
 
-  it("shows events on its page as they come, each once, and no code in them", async () => {
+  it("shows events live on its page, each once, and escapes their markup", async () => {
     const faults: unknown[] = [];
     page.on("pageerror", (error) => faults.push(error));
     await page.goto(`http://${platform.hostOf("github-events")}/`);
@@ -75,7 +75,7 @@ describe("example github-events", function () {
     expect(faults).to.deep.equal([]);
   });
 
-  it("takes nothing that is not signed, and shows agents to sockets alone", async () => {
+  it("refuses unsigned events, and serves agents to sockets only", async () => {
     expect(await send("d9", "push", {}, "another")).to.equal(401);
     for (const method of ["GET", "POST"]) {
       const path = "/agents/repository/octo-cat";

@@ -63,7 +63,7 @@ describe("example stripe-events", function () {
     expect((await state("cus_Bob")).paid).to.deep.equal({ usd: 7 });
   });
 
-  it("takes nothing that Stripe has not signed, and shows nothing to others", async () => {
+  it("refuses events without Stripe's signature, and shows nothing to strangers", async () => {
     const forged = event("evt_9", "invoice.paid", 1, { amount_paid: 1, currency: "eur" });
     expect((await send(forged, "whsec_other")).status).to.equal(401);
     expect((await shown("cus_Ada", "guessed")).status).to.equal(401);

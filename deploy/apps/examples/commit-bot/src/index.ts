@@ -29,7 +29,7 @@ export class Changelog extends Agent<Env, ChangelogState> {
     const { source, payload } = (await request.json()) as Pushed;
     const repo = await this.env.ARTIFACTS.get(source.repoName);
     const { defaultBranch, name } = await repo.info();
-    // What it commits itself is a push as well, to another branch.
+    // The bot's own commit causes a push event too, for another branch.
     if (payload.ref !== `refs/heads/${defaultBranch}`) return done();
     const [history, printed] = await Promise.all([
       repo.log({ ref: payload.ref, limit: COMMITS }),

@@ -14,7 +14,7 @@ const FOLDER = "/clone";
 const FILE = "NOTES.md";
 const AUTHOR = { name: "Notebook", email: "notebook@example.com" };
 
-/** One for each repository, whose name it has. */
+/** One agent per repository, named after it. */
 export class Notebook extends Agent<Env> {
   // Two turns at a time would push to one branch.
   static override options = { serialTurns: true };

@@ -91,7 +91,7 @@ export default {
     if (pathname === "/") {
       return new Response(PAGE, { headers: { "content-type": "text/html; charset=utf-8" } });
     }
-    // Sockets show the agents; what they keep comes by signed webhooks alone.
+    // Sockets can only read the agents. Data arrives by signed webhooks.
     const routed = isSocket(request) ? await routeAgentRequest(request, env) : null;
     return routed ?? new Response("Not found", { status: 404 });
   },

@@ -1,4 +1,4 @@
-/** Events of Stripe, an agent for each customer: what they paid, and what became of their subscription. */
+/** Handles events of Stripe. One agent per customer stores payments and the state of the subscription. */
 import { Agent, type AgentNamespace, getAgentByName, timingSafeEqual } from "trunkline/agents";
 
 interface Env {
