@@ -1,5 +1,6 @@
-/** For health checks of containers: exits with 0 when the URL of its argument answers 200. */
-const [url = ""] = process.argv.slice(2);
+/** For health checks of containers: exits with 0 when the URL of its argument, by default /healthz, answers 200. */
+const { TRUNKLINE_PORT: port = "8787" } = process.env;
+const [url = `http://127.0.0.1:${port}/healthz`] = process.argv.slice(2);
 const WAIT_MS = 5_000;
 
 try {

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { freePort } from "../scripts/free-port.ts";
 import { ChildProgram } from "../scripts/testing/child-program.ts";
-import { imageCommand, imageCopies, read } from "../scripts/testing/manifests.ts";
+import { imageCheck, imageCommand, imageCopies, read } from "../scripts/testing/manifests.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
 import { until } from "../scripts/testing/until.ts";
 import { findChromium, REPOSITORY, TOOLS } from "../scripts/tools.ts";
@@ -29,7 +29,9 @@ describe("image", function () {
       await cp(join(REPOSITORY, path), join(folder, path), { recursive: true, filter: isCopied });
     }
     expect(read("deploy/Containerfile")).to.include("RUN npm ci --omit=dev\n");
-    await run("npm", ["ci", "--omit=dev", "--prefer-offline"], { cwd: folder });
+    // The user's own cache may lack contents that its index names.
+    const npm = { ...process.env, npm_config_cache: join(TOOLS, "npm-cache") };
+    await run("npm", ["ci", "--omit=dev", "--prefer-offline"], { cwd: folder, env: npm });
     const port = await freePort();
     const environment = {
       // The image has nats-server on its PATH.
@@ -53,9 +55,14 @@ describe("image", function () {
     await program.line("Trunkline runs");
     const url = `http://127.0.0.1:${port}/healthz`;
     await until("it is healthy", () => isHealthy(url));
+    const [node = "", ...check] = imageCheck();
+    const checked = { cwd: folder, env: { ...process.env, ...environment } };
+    await run(node, check, checked);
     program.signal("SIGTERM");
     expect(await program.exit()).to.equal(0);
     expect(await isHealthy(url)).to.equal(false);
+    const failed = await run(node, check, checked).catch((error) => error);
+    expect(failed.code).to.equal(1);
   });
 
   it("health checks of the bus are answered by its configuration", async () => {

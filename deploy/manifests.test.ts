@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -9,8 +9,13 @@ import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { configFromEnvironment } from "../scripts/config.ts";
 import { ROLES } from "../scripts/settings.ts";
+import { composeGo } from "../scripts/testing/compose-go.ts";
 import {
+  COMPOSE_FILES,
   composeContainers,
+  composeText,
+  imageCheck,
+  imageEnvironment,
   kubernetesContainers,
   kubernetesFiles,
   read,
@@ -116,7 +121,9 @@ describe("manifests", () => {
   }
 
   it("roles that fetch have network access and enough memory", () => {
-    const compose = Services.parse(parse(read("deploy/compose.yaml"), { merge: true })).services;
+    const compose = Services.parse(
+      parse(read("deploy/compose.cluster.yaml"), { merge: true }),
+    ).services;
     const policies = parseAllDocuments(read("deploy/kubernetes/network-policies.yaml")).map(
       (document) => Policy.parse(document.toJS()),
     );
@@ -159,12 +166,70 @@ describe("manifests", () => {
     for (const needed of ["clone", "clone3", "unshare", "chroot", "seccomp", "prctl"]) {
       expect(refused).to.not.include(needed);
     }
-    const compose = read("deploy/compose.yaml");
-    expect(compose).to.include("seccomp=./seccomp-browser.json");
+    for (const file of COMPOSE_FILES) {
+      expect(read(`deploy/${file}`), file).to.include("seccomp=./seccomp-browser.json");
+    }
+  });
+
+  for (const file of COMPOSE_FILES) {
+    it(`${file} is what docker compose accepts`, async function () {
+      this.timeout(300_000);
+      const compose = await composeGo();
+      if (compose === undefined) return this.skip();
+      const folder = await mkdtemp(join(tmpdir(), "trunkline-compose-"));
+      const text = composeText(file);
+      const check = async (content: string) => {
+        await writeFile(join(folder, file), content);
+        return run(compose, ["-format", "json", file], { cwd: folder }).catch((error) => error);
+      };
+      const accepted = await check(text);
+      expect(accepted.code, accepted.stderr).to.equal(undefined);
+      expect(JSON.parse(accepted.stdout).name).to.equal("trunkline");
+      const refused = await check(text.replace("stop_grace_period", "stop_grace"));
+      await rm(folder, { recursive: true });
+      expect(refused.code).to.equal(1);
+      expect(refused.stderr).to.include("stop_grace");
+    });
+  }
+
+  it("compose.yaml is a whole platform: every role, a volume, and a port of this machine alone", () => {
+    const { services } = parse(read("deploy/compose.yaml"));
+    const { environment, ports, volumes, stop_grace_period: grace } = services.trunkline;
+    const own = { TRUNKLINE_SHUTDOWN_SECONDS: environment.TRUNKLINE_SHUTDOWN_SECONDS };
+    const config = configFromEnvironment({ ...imageEnvironment(), ...own });
+    expect(config.roles).to.have.members(ROLES);
+    expect(config).to.include({ natsUrl: undefined, publicUrl: "http://localhost:8787" });
+    expect(volumes).to.deep.equal([`data:${config.dataDir}`]);
+    expect(ports).to.deep.equal([`127.0.0.1:${config.port}:${config.port}`]);
+    expect(Number.parseInt(grace, 10)).to.be.above(config.shutdownSeconds + 5);
+  });
+
+  it("Containerfile takes each base from an argument, runs as no root, and checks its health", () => {
+    const text = read("deploy/Containerfile");
+    const bases = Array.from(text.matchAll(/^FROM \$\{(\w+)\}/gm), ([, name]) => name);
+    expect(bases).to.deep.equal(["NATS_IMAGE", "NODE_IMAGE", "BASE_IMAGE"]);
+    for (const name of bases) expect(text).to.match(new RegExp(`^ARG ${name}=`, "m"));
+    expect(text).to.match(/^USER 10001:10001$/m);
+    expect(imageCheck()).to.deep.equal(["node_modules/.bin/node", "deploy/healthy.ts"]);
+  });
+
+  it("trunkline.service is a unit that systemd accepts, and outlasts a drain", async function () {
+    const unit = read("deploy/systemd/trunkline.service");
+    const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
+    expect(seconds).to.be.above(configFromEnvironment({}).shutdownSeconds + 5);
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-unit-"));
+    const path = join(folder, "trunkline.service");
+    // The package is not installed where the unit expects it.
+    await writeFile(path, unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
+    const verified = await run("systemd-analyze", ["verify", path]).catch((error) => error);
+    await rm(folder, { recursive: true });
+    if (verified.code === "ENOENT") return this.skip();
+    expect(verified.stderr).to.not.include("trunkline.service");
+    expect(verified.code).to.equal(undefined);
   });
 
   it("no file turns Chromium's sandbox off", () => {
-    const files = ["Containerfile", "compose.yaml", ...kubernetesFiles()];
+    const files = ["Containerfile", ...COMPOSE_FILES, ...kubernetesFiles()];
     for (const file of files) {
       expect(read(`deploy/${file}`), file).to.not.match(/no-sandbox|privileged: true|unconfined/i);
     }
@@ -174,7 +239,7 @@ describe("manifests", () => {
     const setup = read("scripts/setup");
     const containerfile = read("deploy/Containerfile");
     const version = /^NATS_SERVER=(\S+)/m.exec(setup)?.[1];
-    expect(containerfile).to.include(`FROM docker.io/library/nats:${version} AS nats`);
+    expect(containerfile).to.include(`ARG NATS_IMAGE=docker.io/library/nats:${version}\n`);
     for (const font of /^FONTS="(.*)"/m.exec(setup)?.[1]?.split(" ") ?? ["none"]) {
       expect(containerfile).to.include(` ${font}`);
     }

@@ -61,7 +61,7 @@ describe("command line", function () {
 
   const mistakes = {
     crawl: 'Cannot run "crawl": no such command',
-    admin: 'Cannot run "admin": expected shards, tasks or dead after it',
+    admin: 'Cannot run "admin": expected shards, tasks, dead or doctor after it',
     "admin nodes": 'Cannot run "admin nodes": no such command',
     "admin dead burn": 'Cannot run "admin dead burn": expected list, show, retry or drop',
   };
@@ -70,7 +70,7 @@ describe("command line", function () {
       const { code, stdout, stderr } = await trunkline(command.split(" "));
       expect(code).to.equal(2);
       expect(stdout).to.equal("");
-      expect(stderr).to.equal(`${problem}\nscripts/trunkline --help lists all commands\n`);
+      expect(stderr).to.equal(`${problem}\ntrunkline --help lists all commands\n`);
     });
   }
 

@@ -2,7 +2,8 @@
 export const ADMIN_COMMANDS: readonly string[] = [
   "  admin shards                    list the hosts with their leases and shards",
   "  admin tasks                     count the waiting and running tasks of each lane",
-  "  admin doctor [--json] [--site <url>]  check this machine, its settings and its bus",
+  `  admin doctor [<check>…] [--json] [--site <url>]
+                                  check this machine, its settings, its bus, and whether it reaches a site`,
   "  admin dead list                 list the messages that failed at every try, the oldest first",
   "  admin dead show <number>        print one of them completely",
   "  admin dead retry <number>|--all send it again and remove it from the list",

@@ -6,7 +6,7 @@ import { type Config, configFromEnvironment } from "../config.ts";
 import { unknownSettings } from "../unknown-settings.ts";
 import { version } from "../version.ts";
 import { busOf } from "./bus-of.ts";
-import { type Finding, LEVELS, runChecks, worstOf } from "./doctor/check.ts";
+import { type Check, type Finding, LEVELS, runChecks, worstOf } from "./doctor/check.ts";
 import { CHECKS } from "./doctor/checks.ts";
 import { reportJson, reportText } from "./doctor/report.ts";
 import { UsageError } from "./usage-error.ts";
@@ -18,28 +18,47 @@ export async function adminDoctor(
   parameters: readonly string[],
   environment: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const { json, site } = readParameters(parameters);
-  const findings = await examine(site, environment);
+  const { json, site, checks } = readParameters(parameters);
+  const findings = await examine(checks, { site, environment });
   console.log(json ? reportJson(findings, version()) : reportText(findings));
   return LEVELS.indexOf(worstOf(findings));
 }
 
-function readParameters(parameters: readonly string[]): { json: boolean; site: URL } {
+interface Parameters {
+  json: boolean;
+  site: URL;
+  checks: readonly Check[];
+}
+
+function readParameters(parameters: readonly string[]): Parameters {
   try {
     const options = { json: { type: "boolean" }, site: { type: "string" } } as const;
-    const { values } = parseArgs({ args: [...parameters], options });
+    const { values, positionals } = parseArgs({
+      args: [...parameters],
+      options,
+      allowPositionals: true,
+    });
     const site = URL.parse(values.site ?? SITE);
     if (site?.protocol !== "https:" && site?.protocol !== "http:") {
       throw new Error(`--site: expected an http:// or https:// URL, found "${values.site}"`);
     }
-    return { json: values.json === true, site };
+    const names = CHECKS.map(({ name }) => name);
+    const unknown = positionals.find((name) => !names.includes(name));
+    if (unknown !== undefined) throw new Error(`expected ${names.join(", ")}, found "${unknown}"`);
+    const checks = CHECKS.filter(
+      ({ name }) => positionals.length === 0 || positionals.includes(name),
+    );
+    return { json: values.json === true, site, checks };
   } catch (error) {
     const reason = error instanceof Error ? error.message : error;
     throw new UsageError(`Cannot run "admin doctor": ${reason}`);
   }
 }
 
-async function examine(site: URL, environment: NodeJS.ProcessEnv): Promise<Finding[]> {
+async function examine(
+  checks: readonly Check[],
+  { site, environment }: { site: URL; environment: NodeJS.ProcessEnv },
+): Promise<Finding[]> {
   const about = "settings";
   const mend = "correct the variable: docs/reference/configuration.md";
   const wanted = "settings that are known";
@@ -65,7 +84,7 @@ async function examine(site: URL, environment: NodeJS.ProcessEnv): Promise<Findi
   );
   try {
     const context = { config, site, clock: systemClock, bus, busProblem };
-    return [...warnings, ...(await runChecks(CHECKS, context))];
+    return [...warnings, ...(await runChecks(checks, context))];
   } finally {
     await (await bus)?.close();
   }

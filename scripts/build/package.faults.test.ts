@@ -10,6 +10,8 @@ import { expect } from "chai";
 import { build, stop } from "esbuild";
 import { COMPILER } from "../cli/declarations.ts";
 import { freePort } from "../free-port.ts";
+import { until } from "../testing/until.ts";
+import { WebSite } from "../testing/web-site.ts";
 import { REPOSITORY } from "../tools.ts";
 import { version } from "../version.ts";
 import { buildPackage } from "./build-package.ts";
@@ -46,7 +48,13 @@ describe("package", function () {
       if (uid !== undefined) await chown(path, uid, gid);
     }
     const port = String(await freePort());
-    environment = { ...hostsSettings(), PATH, HOME: home, TRUNKLINE_PORT: port };
+    environment = {
+      ...hostsSettings(),
+      PATH,
+      HOME: home,
+      TRUNKLINE_PORT: port,
+      TRUNKLINE_EGRESS_ALLOW: "127.0.0.1/32",
+    };
   });
   after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
 
@@ -125,15 +133,24 @@ describe("package", function () {
 
   it("starts a platform from a read-only folder of packages, which prints, deploys and stops", async () => {
     await run("chmod", ["-R", "a-w", join(work, "node_modules")]);
+    await using site = await WebSite.start("127.0.0.1");
     await using platform = start();
     await platform.line("Trunkline runs");
     const tools = await readdir(join(folder, "home/.cache/trunkline"));
     expect(tools).to.include("nats-server").and.include("compiled");
     const credentials = JSON.parse(await readFile(join(work, "data/credentials.json"), "utf8"));
     const { base_url: url, account_id: account, api_token: token } = credentials;
+    const bearer = { Authorization: `Bearer ${token}` };
+    const asked = async (path: string, body?: object) => {
+      const answer = await fetch(`${url}/accounts/${account}/${path}`, {
+        headers: { ...bearer, "Content-Type": "application/json" },
+        ...(body && { method: "POST", body: JSON.stringify(body) }),
+      });
+      return (await answer.json()).result;
+    };
     const printed = await fetch(`${url}/accounts/${account}/browser-rendering/pdf`, {
       method: "POST",
-      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+      headers: { ...bearer, "Content-Type": "application/json" },
       body: JSON.stringify({ html: "<h1>Hello</h1>" }),
     });
     const pdf = Buffer.from(await printed.arrayBuffer());
@@ -154,6 +171,25 @@ describe("package", function () {
     expect(address, deployed.stdout).to.be.a("string");
     const answer = await fetch(`${address}/`);
     expect(answer.status, await answer.text()).to.be.below(500);
+    // Modules that are loaded by their path: the thread of Markdown, and the program that starts git.
+    const page = site.page("/", "<h1>Heading</h1>");
+    const options = { render: false, formats: ["markdown"], limit: 1 };
+    const job = await asked("browser-rendering/crawl", { url: page, ...options });
+    const crawl = await until("the crawl ends", async () => {
+      const found = await asked(`browser-rendering/crawl/${job}`);
+      return found.status !== "running" && found;
+    });
+    expect(JSON.stringify(crawl)).to.include("# Heading");
+    const repo = await asked("artifacts/namespaces/default/repos", { name: "hello" });
+    const git = (...words: string[]) =>
+      inWork("git", [
+        ...["-c", "user.name=Me", "-c", "user.email=me@example.com"],
+        ...["-c", `http.extraHeader=Authorization: Bearer ${repo.token}`, ...words],
+      ]);
+    await git("init", "-q", "-b", "main", "hello");
+    await git("-C", "hello", "commit", "-q", "--allow-empty", "-m", "First");
+    await git("-C", "hello", "push", "-q", repo.remote, "main");
+    await git("clone", "-q", repo.remote, "again");
     await platform.stop();
     expect(platform.lines.at(-1)).to.include("stopped");
   });

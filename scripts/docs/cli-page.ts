@@ -13,8 +13,9 @@ ${helpOf(command)}
   );
   return `# The command line
 
-\`scripts/trunkline\` deploys apps and looks after them. A project that has linked this package calls it \`npx trunkline\`. Run it in
-the folder of an app, beside its \`trunkline.jsonc\`. Errors in that file are reported with file, line and column.
+In a clone the program is \`scripts/trunkline\`. Where the package is installed it is \`npx trunkline\`. \`trunkline start\` runs the
+platform; see [install](../operate/install.md). Run commands for apps in the folder of an app, beside its \`trunkline.jsonc\`. Errors in
+that file are reported with file, line and column.
 
 ## For apps
 
@@ -37,6 +38,8 @@ ${ADMIN_COMMANDS.join("\n")}
 | 0 | success |
 | 1 | failure |
 | 2 | wrong command or arguments |
+
+\`admin doctor\` ends with 0 if all is good, with 1 if there are warnings, and with 2 if something stops service.
 
 ## Without a login
 

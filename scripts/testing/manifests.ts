@@ -33,15 +33,9 @@ const ComposeService = z.object({
   ports: z.array(z.string()).default([]),
 });
 
-/** Returns the containers of deploy/compose.yaml, with anchors, merges and variables resolved. */
+/** Returns the containers of deploy/compose.cluster.yaml, with anchors, merges and variables resolved. */
 export function composeContainers(): Container[] {
-  const text = read("deploy/compose.yaml").replace(/\$\{(\w+)[^}]*\}/g, (_, name: string) => {
-    const values: Record<string, string> = {
-      ...SECRETS,
-      TRUNKLINE_PUBLIC_URL: "http://localhost:8787",
-    };
-    return values[name] ?? "trunkline";
-  });
+  const text = composeText("compose.cluster.yaml");
   const { services } = z
     .object({ services: z.record(z.string(), ComposeService) })
     .parse(parse(text, { merge: true }));
@@ -57,6 +51,16 @@ export function composeContainers(): Container[] {
       ports: service.ports.map((port) => Number(port.split(":").at(-1))),
     };
   });
+}
+
+/** Returns a compose file below deploy/ with every variable in place. */
+export function composeText(file: string): string {
+  const values: Record<string, string> = {
+    ...SECRETS,
+    TRUNKLINE_PUBLIC_URL: "http://localhost:8787",
+  };
+  const variable = /\$\{(\w+)[^}]*\}/g;
+  return read(`deploy/${file}`).replace(variable, (_, name: string) => values[name] ?? "trunkline");
 }
 
 const Probe = z.object({ httpGet: z.object({ path: z.string(), port: z.number() }) });
@@ -142,9 +146,10 @@ export function imageCopies(): string[] {
   return Array.from(copies, ([, sources = ""]) => sources.split(" ")).flat();
 }
 
-function imageEnvironment(): Record<string, string> {
-  const line = /^ENV (.*)$/m.exec(read("deploy/Containerfile"))?.[1] ?? "";
-  return Object.fromEntries(line.split(" ").map((pair) => pair.split("=")));
+export function imageEnvironment(): Record<string, string> {
+  const lines = read("deploy/Containerfile").matchAll(/^ENV (.*)$/gm);
+  const pairs = Array.from(lines, ([, line = ""]) => line.split(" ")).flat();
+  return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
 }
 
 /** Returns the image's default command. */
@@ -153,6 +158,15 @@ export function imageCommand(): string[] {
     .array(z.string())
     .parse(JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Containerfile"))?.[1] ?? "[]"));
 }
+
+/** Returns the command of the image's health check. */
+export function imageCheck(): string[] {
+  const found = /^HEALTHCHECK .* CMD (.*)$/m.exec(read("deploy/Containerfile"))?.[1];
+  return z.array(z.string()).parse(JSON.parse(found ?? "[]"));
+}
+
+/** Below deploy/. */
+export const COMPOSE_FILES = ["compose.yaml", "compose.cluster.yaml"];
 
 /** Below deploy/. */
 export function kubernetesFiles(): string[] {

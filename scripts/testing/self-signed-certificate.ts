@@ -6,8 +6,8 @@ export interface Certificate {
   cert: string;
 }
 
-/** Valid from 2020 to 2049 for the given DNS name; RFC 5280, section 4.1, in DER. */
-export function selfSignedCertificate(name: string): Certificate {
+/** Valid from 2020 to the end, by default of 2048, for the given DNS name; RFC 5280, section 4.1, in DER. */
+export function selfSignedCertificate(name: string, end = "490101000000Z"): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const ecdsaWithSha256 = sequence(objectId("2a8648ce3d040302"));
   const subject = sequence(set(sequence(objectId("550403"), element(0x0c, Buffer.from(name)))));
@@ -18,7 +18,7 @@ export function selfSignedCertificate(name: string): Certificate {
     integer(1),
     ecdsaWithSha256,
     subject,
-    sequence(utcTime("200101000000Z"), utcTime("490101000000Z")),
+    sequence(utcTime("200101000000Z"), utcTime(end)),
     subject,
     publicKey.export({ type: "spki", format: "der" }),
     element(0xa3, sequence(extension)),

@@ -68,7 +68,9 @@ async function servedFinding(place: Place, now: number): Promise<Finding> {
     if (place.isBus) await once(socket, "data", { signal });
     const secure = await handshake(socket, host, signal);
     const certificate = secure.getPeerCertificate();
-    return judge({ about, certificate, problem: secure.authorizationError, now });
+    // Node has a code here in place of the error.
+    const problem: unknown = secure.authorizationError;
+    return judge({ about, certificate, problem, now });
   } catch (error) {
     const reason = error instanceof Error && "code" in error ? error.code : error;
     const found = `no TLS at ${host}:${port} (${reason})`;
@@ -93,15 +95,14 @@ function judge({
 }: {
   about: string;
   certificate: PeerCertificate;
-  problem: Error | undefined;
+  problem: unknown;
   now: number;
 }): Finding {
   const finding = expiryFinding({ about, end: certificate.valid_to, now, expired: "failure" });
   if (finding.level !== "good" || !problem) return finding;
-  const code = "code" in problem ? String(problem.code) : problem.message;
   const wanted = "a certificate for this name that clients trust";
   const mend = "let the proxy get a certificate for this name, or give clients its authority";
-  return { level: "warning", about, found: code, wanted, mend };
+  return { level: "warning", about, found: String(problem), wanted, mend };
 }
 
 function expiryFinding({

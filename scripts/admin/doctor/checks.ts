@@ -14,7 +14,7 @@ export const CHECKS: readonly Check[] = [
   { name: "streams", timeMs: 15_000, late: "warning", run: checkStreams },
   { name: "clock", timeMs: 10_000, late: "warning", run: checkClock },
   { name: "disk", timeMs: 15_000, late: "failure", run: checkDisk },
-  { name: "DNS", timeMs: 10_000, late: "warning", run: checkDns },
+  { name: "dns", timeMs: 10_000, late: "warning", run: checkDns },
   { name: "egress", timeMs: 12_000, late: "warning", run: checkEgress },
   { name: "browser", timeMs: 30_000, late: "failure", run: checkBrowser },
   { name: "git", timeMs: 15_000, late: "failure", run: checkGit },

@@ -1,6 +1,7 @@
 /** Looks at the way to the internet: name servers, and a site through the guard that pages and crawls use. */
 import { getServers } from "node:dns";
 import { Resolver } from "node:dns/promises";
+import { isIP } from "node:net";
 import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
@@ -16,11 +17,11 @@ const DNS_ANSWERS = new Set(["ENOTFOUND", "ENODATA"]);
 
 /** Asks each name server by itself: one that is silent delays every lookup. */
 export async function checkDns({ config, site }: DoctorContext): Promise<readonly Finding[]> {
+  // An address needs no server.
+  const name = isIP(site.hostname) === 0 ? site.hostname : "example.com";
   const own = config.dnsServers;
   const servers = [...new Set([...own, ...getServers()])];
-  return await Promise.all(
-    servers.map((server) => dnsFinding(server, site.hostname, own.includes(server))),
-  );
+  return await Promise.all(servers.map((server) => dnsFinding(server, name, own.includes(server))));
 }
 
 async function dnsFinding(server: string, name: string, isSetting: boolean): Promise<Finding> {

@@ -22,6 +22,8 @@ export async function checkBrowser({ config }: DoctorContext): Promise<readonly 
     await orEnded(ended, page.pdf());
     return [good("browser", `${found} at ${executablePath}`, wanted)];
   } catch (error) {
+    // Its last lines have come by then.
+    await chromium?.kill();
     const found =
       lastLine(chromium?.stderr) ?? (error instanceof Error ? error.message : "nothing");
     return [{ level: "failure", about: "browser", found, wanted, mend: mendOf(found) }];

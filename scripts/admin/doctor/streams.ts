@@ -8,13 +8,22 @@ import { type DoctorContext, type Finding, good } from "./check.ts";
 const FULL_SHARE = 0.9;
 const MB = 1_000_000;
 
+const NO_ANSWER: Finding = {
+  level: "failure",
+  about: "streams",
+  found: "no answer of JetStream",
+  wanted: "a leader, for which a majority of the servers must run",
+  mend: "start the servers of the bus that are away; nats server report jetstream names them",
+};
+
 export async function checkStreams({
   bus,
   config: { replicas },
 }: DoctorContext): Promise<readonly Finding[]> {
   const connected = await bus;
   if (connected === undefined) return [];
-  const streams = await readCopies(connected);
+  const streams = await readCopies(connected).catch(() => undefined);
+  if (streams === undefined) return [NO_ANSWER];
   if (streams.length === 0) return [good("streams", "none: the first start makes them", "streams")];
   const findings = streams.flatMap((stream) => [
     ...copiesFinding(stream, stream.stream === STREAMS.cache ? 1 : replicas),
