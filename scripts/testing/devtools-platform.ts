@@ -63,9 +63,27 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return body.sessionId;
   }
 
-  socket(path: string, options: ClientOptions = {}): WebSocket {
-    const url = this.url.replace(/^http/, "ws") + path;
-    return new WebSocket(url, { headers: this.headers, ...options });
+  /** `url` stands for the path and all before it. */
+  socket(path: string, options: ClientOptions = {}, url = this.url + path): WebSocket {
+    return new WebSocket(url.replace(/^http/, "ws"), { headers: this.headers, ...options });
+  }
+
+  /** The headers of a token that may look at sessions, and no more. */
+  async readerHeaders(): Promise<Record<string, string>> {
+    const { base_url: base, account_id: account } = this.credentials;
+    const tokens = `${base}/accounts/${account}/tokens`;
+    const groups = await fetch(`${tokens}/permission_groups`, { headers: this.headers });
+    const { result } = await groups.json();
+    const { id } = result.find((one: { name: string }) => one.name === "Browser Rendering Read");
+    const resources = { [`com.cloudflare.api.account.${account}`]: "*" };
+    const policies = [{ effect: "allow", permission_groups: [{ id }], resources }];
+    const made = await fetch(tokens, {
+      method: "POST",
+      headers: { ...this.headers, "content-type": "application/json" },
+      body: JSON.stringify({ name: "reader", policies }),
+    });
+    const { result: token } = await made.json();
+    return { Authorization: `Bearer ${token.value}` };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

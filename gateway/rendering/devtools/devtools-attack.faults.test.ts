@@ -228,7 +228,11 @@ describe("DevTools session against raw commands", () => {
       await refused("Target.attachToTarget", { targetId, flatten: "true" }, session);
       const attaching = { autoAttach: true, waitForDebuggerOnStart: false };
       await refused("Target.setAutoAttach", attaching, session);
-      await refused("Target.setRemoteLocations", { locations: [{ host: "127.0.0.1", port }] }, session);
+      await refused(
+        "Target.setRemoteLocations",
+        { locations: [{ host: "127.0.0.1", port }] },
+        session,
+      );
     }
     for (const method of [
       ...["Browser.crash", "Browser.crashGpuProcess", "Browser.getBrowserCommandLine"],

@@ -108,19 +108,21 @@ export class DevtoolsSession {
   async end(reason: CloseReason): Promise<void> {
     if (this.#over.signal.aborted) return await this.ended;
     this.#over.abort(OVER);
-    this.#leave();
     const { id, account: accountId } = this.#of;
     const { actors, logger } = this.#parts;
+    // Noted before the session leaves its subject: a gateway takes a subject where nobody listens for a dead worker.
+    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
+    const noted = actors
+      .call(devtoolsSessions, accountId, "end", { id, reason })
+      .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
     for (const { link, client } of this.#connected.values()) {
       client.leave();
       link.end(reason);
     }
     await this.#browser?.close().catch((err: unknown) => logger.error({ err, id }, "browser left"));
-    await this.#report().catch(() => {});
-    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
-    await actors
-      .call(devtoolsSessions, accountId, "end", { id, reason })
-      .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
+    await this.#report().catch((err: unknown) => logger.error({ err, id }, "time not reported"));
+    await noted;
+    this.#leave();
     logger.info({ id, account: accountId, reason }, "devtools session ended");
     this.#finished.resolve();
   }
@@ -154,6 +156,9 @@ export class DevtoolsSession {
 
   async #answer(browser: SessionBrowser, request: z.output<typeof SessionRequest>) {
     const { router } = browser;
+    if (this.#over.signal.aborted) {
+      throw new ActorError("not_found", "Cannot use session: it has ended");
+    }
     switch (request.ask) {
       case "connect":
         return await this.#connect(browser, request);
