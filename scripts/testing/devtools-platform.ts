@@ -73,8 +73,8 @@ export class DevtoolsPlatform implements AsyncDisposable {
     const { base_url: base, account_id: account } = this.credentials;
     const tokens = `${base}/accounts/${account}/tokens`;
     const groups = await fetch(`${tokens}/permission_groups`, { headers: this.headers });
-    const { result } = await groups.json();
-    const { id } = result.find((one: { name: string }) => one.name === "Browser Rendering Read");
+    const { result } = (await groups.json()) as { result: { id: string; name: string }[] };
+    const id = result.find(({ name }) => name === "Browser Rendering Read")?.id;
     const resources = { [`com.cloudflare.api.account.${account}`]: "*" };
     const policies = [{ effect: "allow", permission_groups: [{ id }], resources }];
     const made = await fetch(tokens, {
@@ -82,7 +82,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
       headers: { ...this.headers, "content-type": "application/json" },
       body: JSON.stringify({ name: "reader", policies }),
     });
-    const { result: token } = await made.json();
+    const { result: token } = (await made.json()) as { result: { value: string } };
     return { Authorization: `Bearer ${token.value}` };
   }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import Cloudflare from "cloudflare";
 import { chromium } from "playwright-core";
-import puppeteer from "puppeteer-core";
+import puppeteer, { type Page } from "puppeteer-core";
 import { DEVTOOLS_SESSIONS_MAX } from "../../../schemas/rendering/devtools-limits.ts";
 import { DevtoolsPlatform } from "../../../scripts/testing/devtools-platform.ts";
 import { RawCdp } from "../../../scripts/testing/raw-cdp.ts";
@@ -47,8 +47,8 @@ describe("DevTools sessions", function () {
     expect((await opened.screenshot()).length).to.be.above(1_000);
     expect(Buffer.from(await opened.pdf()).toString("latin1")).to.match(/^%PDF-/);
     const [popup] = await Promise.all([
-      new Promise<puppeteer.Page | null>((resolve) => opened.once("popup", resolve)),
-      opened.evaluate((url) => void open(url), `${page}/popup`),
+      new Promise<Page | null>((resolve) => opened.once("popup", resolve)),
+      opened.evaluate(`void open("${page}/popup")`),
     ]);
     await popup?.waitForSelector("h1");
     expect(await popup?.title()).to.equal("/popup");
@@ -201,7 +201,7 @@ describe("DevTools sessions", function () {
   });
 
   it(`begins ${DEVTOOLS_SESSIONS_MAX} sessions of an account at a time, and refuses one more`, async () => {
-    const ids = [];
+    const ids: string[] = [];
     for (let i = 0; i < DEVTOOLS_SESSIONS_MAX; i++) ids.push(await platform.begin());
     const { status, body } = await platform.ask("POST", "/browser");
     expect([status, body.errors[0].code]).to.deep.equal([409, 1_007]);
