@@ -68,9 +68,11 @@ describe("client of a session's browser", function () {
     const attached = written.filter(
       ({ method, params }) =>
         method === "Target.attachedToTarget" &&
-        (params?.targetInfo as Json).browserContextId === browserContextId,
+        (params?.targetInfo as Json | undefined)?.browserContextId === browserContextId,
     );
-    expect(attached.map(({ params }) => (params?.targetInfo as Json).type)).to.deep.equal(["page"]);
+    expect(
+      attached.map(({ params }) => (params?.targetInfo as Json | undefined)?.type),
+    ).to.deep.equal(["page"]);
   });
 
   it("leaves with everything that it attached to, and makes no trouble for the next", async () => {
