@@ -112,7 +112,8 @@ describe("DevTools sessions on several machines", function () {
 
   it("a gateway killed: its client finds its pages at another, and a session without one ends", async () => {
     const id = await begin(first);
-    const leaving = await begin(first, 1_000);
+    // Long enough to connect on a slow machine.
+    const leaving = await begin(first, 10_000);
     const cdp = await connect(first, id);
     const { targetId } = await cdp.openPage();
     await connect(first, leaving);

@@ -68,22 +68,32 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return new WebSocket(url.replace(/^http/, "ws"), { headers: this.headers, ...options });
   }
 
-  /** The headers of a token that may look at sessions, and no more. */
-  async readerHeaders(): Promise<Record<string, string>> {
-    const { base_url: base, account_id: account } = this.credentials;
-    const tokens = `${base}/accounts/${account}/tokens`;
-    const groups = await fetch(`${tokens}/permission_groups`, { headers: this.headers });
-    const { result } = (await groups.json()) as { result: { id: string; name: string }[] };
-    const id = result.find(({ name }) => name === "Browser Rendering Read")?.id;
+  /** Makes a token with one permission. */
+  async tokenWith(permission: string): Promise<{ id: string; headers: Record<string, string> }> {
+    const { account_id: account } = this.credentials;
+    const { result } = await this.#tokens<{ id: string; name: string }[]>("/permission_groups");
+    const id = result.find(({ name }) => name === permission)?.id;
     const resources = { [`com.cloudflare.api.account.${account}`]: "*" };
     const policies = [{ effect: "allow", permission_groups: [{ id }], resources }];
-    const made = await fetch(tokens, {
+    const { result: made } = await this.#tokens<{ id: string; value: string }>("", {
       method: "POST",
-      headers: { ...this.headers, "content-type": "application/json" },
-      body: JSON.stringify({ name: "reader", policies }),
+      body: JSON.stringify({ name: permission, policies }),
     });
-    const { result: token } = (await made.json()) as { result: { value: string } };
-    return { Authorization: `Bearer ${token.value}` };
+    return { id: made.id, headers: { Authorization: `Bearer ${made.value}` } };
+  }
+
+  async revoke(id: string): Promise<void> {
+    await this.#tokens(`/${id}`, { method: "DELETE" });
+  }
+
+  async #tokens<R>(path: string, request: RequestInit = {}): Promise<{ result: R }> {
+    const { base_url: base, account_id: account } = this.credentials;
+    const headers = { ...this.headers, "content-type": "application/json" };
+    const answer = await fetch(`${base}/accounts/${account}/tokens${path}`, {
+      ...request,
+      headers,
+    });
+    return (await answer.json()) as { result: R };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -151,7 +151,7 @@ describe("DevTools sessions", function () {
   it("a live view shows the page and lets nobody do more, until it expires", async () => {
     const id = await platform.begin();
     const { body: target } = await platform.ask("PUT", `/browser/${id}/json/new?url=${page}/shown`);
-    const asked = { targetId: target.id, expiresInMs: 20_000 };
+    const asked = { targetId: target.id, expiresInMs: 600_000 };
     const { body: view } = await platform.ask("POST", `/browser/${id}/live_view`, asked);
     expect(view.options).to.deep.equal({ mode: "tab", guardrails: { mode: "readonly" } });
     // Another session looks at it, as a person would.
@@ -169,7 +169,8 @@ describe("DevTools sessions", function () {
     }
     cdp.socket.close();
 
-    const short = { targetId: target.id, expiresInMs: 1_000 };
+    // Long enough to connect on a slow machine.
+    const short = { targetId: target.id, expiresInMs: 8_000 };
     const { body: passing } = await platform.ask("POST", `/browser/${id}/live_view`, short);
     const late = await RawCdp.open(
       platform.socket("", { headers: {} }, passing.webSocketDebuggerUrl),
@@ -185,7 +186,8 @@ describe("DevTools sessions", function () {
   });
 
   it("a session without a client ends after keep_alive, and not before its client has left", async () => {
-    const id = await platform.begin("?keep_alive=1000");
+    // Long enough to connect on a slow machine.
+    const id = await platform.begin("?keep_alive=8000");
     const cdp = await RawCdp.open(platform.socket(`/browser/${id}`));
     const idle = await platform.begin("?keep_alive=1000");
     await until("the idle one has ended", async () => (await sessionOf(idle)).endTime);
@@ -252,7 +254,7 @@ describe("DevTools sessions", function () {
     const refusals: [string, Record<string, string>, number][] = [
       [`/browser/${id}`, {}, 401],
       [`/browser/${id}`, { Authorization: "Bearer x" }, 401],
-      [`/browser/${id}`, await platform.readerHeaders(), 403],
+      [`/browser/${id}`, (await platform.tokenWith("Browser Rendering Read")).headers, 403],
       [`/browser/${id}/page/${UNKNOWN}`, platform.headers, 404],
       ["/browser?keep_alive=1", platform.headers, 400],
     ];
@@ -264,6 +266,16 @@ describe("DevTools sessions", function () {
       answer.resume();
     }
     expect((await platform.ask("GET", "/session")).body).to.have.length(1);
+  });
+
+  it("the WebSocket of a token that is revoked ends, and its session stays", async () => {
+    const id = await platform.begin();
+    const token = await platform.tokenWith("Browser Rendering Write");
+    const cdp = await RawCdp.open(platform.socket(`/browser/${id}`, { headers: token.headers }));
+    await platform.revoke(token.id);
+    const [code] = await once(cdp.socket, "close");
+    expect(code).to.equal(4_401);
+    expect(await sessionOf(id)).not.to.have.property("endTime");
   });
 
   const sessionOf = async (id: string) => (await platform.ask("GET", `/session/${id}`)).body;

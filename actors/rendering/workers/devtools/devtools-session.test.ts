@@ -155,6 +155,37 @@ describe("DevTools session in its worker", function () {
     for (const { held } of [...all, past]) held.end("done");
   });
 
+  it("a client that does not read holds its browser up, and gets everything once it reads", async () => {
+    await start();
+    await open();
+    const link = "f".repeat(32);
+    const { toGateway, toWorker } = linkSubjects(link);
+    const reading = Promise.withResolvers<void>();
+    const answers: { id: number; bytes: number }[] = [];
+    const held = new FrameLink({
+      ...{ bus, clock, receiveOn: toGateway, sendTo: toWorker, frameBytesMax: 10_000_000 },
+      async take(frame) {
+        await reading.promise;
+        answers.push({ id: JSON.parse(frame.toString()).id, bytes: frame.length });
+      },
+      ended() {},
+    });
+    const { reply } = await asked(sessionSubject(ID), { ask: "targets" });
+    const targetId = reply[0].id;
+    await asked(sessionSubject(ID), { ask: "connect", link, targetId, isReadOnly: false });
+    const params = { expression: '"x".repeat(3000000)', returnByValue: true };
+    const ids = Array.from({ length: 6 }, (_, index) => index);
+    for (const id of ids) {
+      held.send(Buffer.from(JSON.stringify({ id, method: "Runtime.evaluate", params })));
+    }
+    await held.drained(0);
+    reading.resolve();
+    await until("everything has arrived", () => answers.length === ids.length);
+    expect(answers.map(({ id }) => id)).to.deep.equal(ids);
+    expect(answers.every(({ bytes }) => bytes > 3_000_000)).to.equal(true);
+    held.end("done");
+  });
+
   it("sessionsOf() a machine take at most half of its memory", () => {
     expect(sessionsOf(1_000_000_000)).to.equal(1);
     expect(sessionsOf(7_999_999_999)).to.equal(1);

@@ -290,7 +290,7 @@ export class DevtoolsSession {
 
   /** Reports again and again that the session runs, and the browser time that it took. */
   async #renew(): Promise<void> {
-    const { clock, limits, actors, browserMsPerDay: limitMs } = this.#parts;
+    const { clock, limits, actors, logger, browserMsPerDay: limitMs } = this.#parts;
     const { id, account: accountId } = this.#of;
     for (;;) {
       await clock.wait(limits.renewMs, this.#over.signal);
@@ -302,9 +302,10 @@ export class DevtoolsSession {
         this.#renewedAt = clock.monotonic();
         if (limitMs > 0) await actors.call(account, accountId, "admitRendering", { limitMs });
       } catch (error) {
-        if (!(error instanceof ActorError)) throw error;
-        if (error.code === "browser_time_exceeded") return await this.end("BrowserTimeExceeded");
-        // Nobody answers: it is tried again until the session has lapsed.
+        const isUsedUp = error instanceof ActorError && error.code === "browser_time_exceeded";
+        if (isUsedUp) return await this.end("BrowserTimeExceeded");
+        // It is tried again until the session has lapsed.
+        if (!(error instanceof ActorError)) logger.error({ err: error, id }, "session not renewed");
       }
     }
   }
@@ -314,11 +315,11 @@ export class DevtoolsSession {
     const now = clock.monotonic();
     const ms = Math.round(now - this.#reportedAt);
     if (ms <= 0) return;
-    this.#reportedAt = now;
-    this.#reports += 1;
     const isPart = this.#over.signal.aborted ? {} : ({ isPart: true } as const);
     const taskId = `${this.#of.id}-${this.#reports}`;
     await actors.send(account, this.#of.account, "browserUsed", { ms, taskId, ...isPart });
+    this.#reportedAt = now;
+    this.#reports += 1;
   }
 }
 
