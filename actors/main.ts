@@ -281,6 +281,7 @@ export async function startBrowserWorkers(
   exposeCounts(registry, "browser", counts);
   exposeGauge(registry, "browsers", () => pool.pids.length);
   exposeGauge(registry, "browser_contexts_in_use", () => pool.contextsInUse);
+  exposeGauge(registry, "devtools_sessions", () => devtools.count);
   const service = new Service({
     bus,
     clock,

@@ -54,6 +54,7 @@ export const METRICS = {
   },
   browsers: { type: "gauge", help: "Browsers that run" },
   browser_contexts_in_use: { type: "gauge", help: "Browser contexts that tasks use" },
+  devtools_sessions: { type: "gauge", help: "DevTools sessions that run" },
   bus_connected: { type: "gauge", help: "1 while the bus is there" },
   mail_waiting: { type: "gauge", help: "Messages from actor to actor on their way" },
   dead_letters: { type: "gauge", help: "Messages that failed at every try" },

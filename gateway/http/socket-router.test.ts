@@ -22,6 +22,7 @@ const echo: SocketRoute = {
     if (name === "busy") throw new ActorError("busy", "Cannot open: all is full");
     if (name === "broken") throw new Error("inside");
     return {
+      ...(name === "large" && { messageBytesMax: 2 * SOCKET_MESSAGE_BYTES_MAX }),
       accept: (socket) => {
         if (name === "closed") return socket.close(4404, "unknown");
         socket.on("message", (message) => socket.send(`${name}: ${message}`));
@@ -54,6 +55,18 @@ describe("socket router", () => {
     const [, response] = await once(new WebSocket(url + path), "unexpected-response");
     return response.statusCode;
   };
+
+  it("takes a message of as many bytes as its route names, and none that is larger", async () => {
+    const bytesMax = 2 * SOCKET_MESSAGE_BYTES_MAX;
+    const socket = new WebSocket(`${url}/echo/large`);
+    await once(socket, "open");
+    socket.send("x".repeat(bytesMax));
+    const [answer] = await once(socket, "message");
+    expect(answer.length).to.equal(bytesMax + "large: ".length);
+    socket.send("x".repeat(bytesMax + 1));
+    const [code] = await once(socket, "close");
+    expect(code).to.equal(1_009);
+  });
 
   it("upgrade() leads a socket to the route of its path", async () => {
     const socket = await opened("/echo/one?x=1");

@@ -52,6 +52,7 @@ import {
   BODIES_BYTES_MAX,
   BODY_STALL_MS,
   BROWSER_SECONDS_PER_DAY,
+  CDP_MESSAGE_BYTES_MAX,
   EGRESS_BYTES_MAX,
   GOTO_TIMEOUT_MS_MAX,
   JSON_BODY_BYTES_MAX,
@@ -65,6 +66,23 @@ import {
   TOKENS_PER_ACCOUNT_MAX,
   WAIT_TIMEOUT_MS_MAX,
 } from "../../schemas/limits.ts";
+import {
+  DEVTOOLS_ATTACHED_MAX,
+  DEVTOOLS_BYTES_MAX,
+  DEVTOOLS_CLIENTS_MAX,
+  DEVTOOLS_COMMANDS_MAX,
+  DEVTOOLS_ENDED_KEPT,
+  DEVTOOLS_KEEP_ALIVE_MS,
+  DEVTOOLS_KEEP_ALIVE_MS_MAX,
+  DEVTOOLS_MEMORY_BYTES_MAX,
+  DEVTOOLS_MESSAGE_BYTES_MAX,
+  DEVTOOLS_SESSION_MS_MAX,
+  DEVTOOLS_SESSIONS_MAX,
+  DEVTOOLS_SESSIONS_PER_WORKER_MAX,
+  LIVE_VIEW_MS,
+  LIVE_VIEW_MS_MAX,
+  LIVE_VIEWS_MAX,
+} from "../../schemas/rendering/devtools-limits.ts";
 import {
   BROWSER_TIME_CHECK_MS,
   PAGES_PER_COMPUTING_PAGE,
@@ -164,6 +182,36 @@ export const RENDERING: readonly LimitRow[] = [
     "422, without another try",
   ],
   ["a PDF", `${bytes(PDF_BYTES_MAX)}`, "422"],
+  [
+    "DevTools sessions of an account; of a browser worker",
+    `${count(DEVTOOLS_SESSIONS_MAX)} at a time; as many as may take half of the machine's memory, ${count(DEVTOOLS_SESSIONS_PER_WORKER_MAX)} at most`,
+    "409; another worker takes it, else 503",
+  ],
+  [
+    "a DevTools session; the time that it stays without a client",
+    `${time(DEVTOOLS_SESSION_MS_MAX)}; ${time(DEVTOOLS_KEEP_ALIVE_MS)}, or \`keep_alive\`, up to ${time(DEVTOOLS_KEEP_ALIVE_MS_MAX)}`,
+    "it ends",
+  ],
+  [
+    "memory of a session's browser; bytes that its pages move",
+    `${bytes(DEVTOOLS_MEMORY_BYTES_MAX)}; ${bytes(DEVTOOLS_BYTES_MAX)}`,
+    "the session ends; its connections are cut",
+  ],
+  [
+    "clients of a session; targets that one is attached to; its commands that wait",
+    `${count(DEVTOOLS_CLIENTS_MAX)}; ${count(DEVTOOLS_ATTACHED_MAX)}; ${count(DEVTOOLS_COMMANDS_MAX)}`,
+    "409; the client is cut off; the command is refused",
+  ],
+  [
+    "a message of a client; of the browser",
+    `${bytes(DEVTOOLS_MESSAGE_BYTES_MAX)}; ${bytes(CDP_MESSAGE_BYTES_MAX)}`,
+    "the socket closes with 1009; the command gets an error",
+  ],
+  [
+    "the address of a live view; valid ones of a session; ended sessions that can be read",
+    `${time(LIVE_VIEW_MS)}, up to ${time(LIVE_VIEW_MS_MAX)}; ${count(LIVE_VIEWS_MAX)}; ${count(DEVTOOLS_ENDED_KEPT)}`,
+    "404",
+  ],
   [
     "a navigation; a wait; printing",
     `${time(GOTO_TIMEOUT_MS_MAX)}; ${time(WAIT_TIMEOUT_MS_MAX)}; ${time(PRINT_TIMEOUT_MS_MAX)}`,

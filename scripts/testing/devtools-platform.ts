@@ -63,9 +63,37 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return body.sessionId;
   }
 
-  socket(path: string, options: ClientOptions = {}): WebSocket {
-    const url = this.url.replace(/^http/, "ws") + path;
-    return new WebSocket(url, { headers: this.headers, ...options });
+  /** `url` stands for the path and all before it. */
+  socket(path: string, options: ClientOptions = {}, url = this.url + path): WebSocket {
+    return new WebSocket(url.replace(/^http/, "ws"), { headers: this.headers, ...options });
+  }
+
+  /** Makes a token with one permission. */
+  async tokenWith(permission: string): Promise<{ id: string; headers: Record<string, string> }> {
+    const { account_id: account } = this.credentials;
+    const { result } = await this.#tokens<{ id: string; name: string }[]>("/permission_groups");
+    const id = result.find(({ name }) => name === permission)?.id;
+    const resources = { [`com.cloudflare.api.account.${account}`]: "*" };
+    const policies = [{ effect: "allow", permission_groups: [{ id }], resources }];
+    const { result: made } = await this.#tokens<{ id: string; value: string }>("", {
+      method: "POST",
+      body: JSON.stringify({ name: permission, policies }),
+    });
+    return { id: made.id, headers: { Authorization: `Bearer ${made.value}` } };
+  }
+
+  async revoke(id: string): Promise<void> {
+    await this.#tokens(`/${id}`, { method: "DELETE" });
+  }
+
+  async #tokens<R>(path: string, request: RequestInit = {}): Promise<{ result: R }> {
+    const { base_url: base, account_id: account } = this.credentials;
+    const headers = { ...this.headers, "content-type": "application/json" };
+    const answer = await fetch(`${base}/accounts/${account}/tokens${path}`, {
+      ...request,
+      headers,
+    });
+    return (await answer.json()) as { result: R };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -53,6 +53,11 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.pid;
   }
 
+  /** Where it listens, without a slash at its end. */
+  get url(): string {
+    return this.#urlOf("");
+  }
+
   get lines(): readonly string[] {
     return this.#program.lines;
   }

@@ -7,6 +7,7 @@ import express, { type ErrorRequestHandler, type RequestHandler, type Response }
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
+import { localsOf } from "../locals.ts";
 import { type BodyBudget, readBody } from "./read-body.ts";
 
 describe("read body", () => {
@@ -136,6 +137,10 @@ describe("readBody()", () => {
       response.write("read");
     };
     app.post("/", readBody({ bytesMax: RENDER_BODY_BYTES_MAX }, budget), hold);
+    const echo: RequestHandler = (_request, response) => {
+      response.json(localsOf(response).body);
+    };
+    app.post("/optional", readBody({ bytesMax: 100, isOptional: true }, budget), echo);
     const refuse: ErrorRequestHandler = (error, _request, response, _next) => {
       response.status(error instanceof ActorError ? ERRORS[error.code].status : 500);
       response.end(String(error));
@@ -153,6 +158,15 @@ describe("readBody()", () => {
 
   const post = (body: ReadableStream | string, headers: Record<string, string> = CHUNKED) =>
     fetch(url, { method: "POST", headers, body, duplex: "half" });
+
+  it("reads an absent body as an empty object where it may be absent, and no broken one", async () => {
+    const optional = (body?: string, headers = {}) =>
+      fetch(`${url}optional`, { method: "POST", headers, ...(body !== undefined && { body }) });
+    expect(await (await optional()).json()).to.deep.equal({});
+    expect(await (await optional('{"a":1}', CHUNKED)).json()).to.deep.equal({ a: 1 });
+    expect((await optional("{", CHUNKED)).status).to.equal(400);
+    expect((await optional("{}", { "content-type": "text/plain" })).status).to.equal(415);
+  });
 
   it("counts the bytes read of a body until its response ends", async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => post(spaces(1))));

@@ -208,7 +208,9 @@ export class DevtoolsSessions {
       };
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
-      if (error.code === "not_found") return await this.#shown(of, await this.#row(of));
+      // It has ended meanwhile, or is about to.
+      const now = await this.#row(of);
+      if (now.ended) return await this.#shown(of, now);
       return { ...common, ...this.#running(of, row) };
     }
   }

@@ -120,7 +120,7 @@ export class CdpClient {
     }
     if (method?.startsWith("Target.") && this.#parts.browser.hides(message)) return;
     if (method === "Target.detachedFromTarget" && typeof params.sessionId === "string") {
-      // Of a page of ours, whose attachment the client has not seen.
+      // The client has not seen the attachment to a page of ours, so it sees no end of it.
       if (!this.#attached.delete(params.sessionId)) return;
       this.#parts.browser.router.disown(params.sessionId);
     }

@@ -108,19 +108,21 @@ export class DevtoolsSession {
   async end(reason: CloseReason): Promise<void> {
     if (this.#over.signal.aborted) return await this.ended;
     this.#over.abort(OVER);
-    this.#leave();
     const { id, account: accountId } = this.#of;
     const { actors, logger } = this.#parts;
+    // Noted before the session leaves its subject: a gateway takes a subject where nobody listens for a dead worker.
+    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
+    const noted = actors
+      .call(devtoolsSessions, accountId, "end", { id, reason })
+      .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
     for (const { link, client } of this.#connected.values()) {
       client.leave();
       link.end(reason);
     }
     await this.#browser?.close().catch((err: unknown) => logger.error({ err, id }, "browser left"));
-    await this.#report().catch(() => {});
-    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
-    await actors
-      .call(devtoolsSessions, accountId, "end", { id, reason })
-      .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
+    await this.#report().catch((err: unknown) => logger.error({ err, id }, "time not reported"));
+    await noted;
+    this.#leave();
     logger.info({ id, account: accountId, reason }, "devtools session ended");
     this.#finished.resolve();
   }
@@ -154,6 +156,9 @@ export class DevtoolsSession {
 
   async #answer(browser: SessionBrowser, request: z.output<typeof SessionRequest>) {
     const { router } = browser;
+    if (this.#over.signal.aborted) {
+      throw new ActorError("not_found", "Cannot use session: it has ended");
+    }
     switch (request.ask) {
       case "connect":
         return await this.#connect(browser, request);
@@ -285,7 +290,7 @@ export class DevtoolsSession {
 
   /** Reports again and again that the session runs, and the browser time that it took. */
   async #renew(): Promise<void> {
-    const { clock, limits, actors, browserMsPerDay: limitMs } = this.#parts;
+    const { clock, limits, actors, logger, browserMsPerDay: limitMs } = this.#parts;
     const { id, account: accountId } = this.#of;
     for (;;) {
       await clock.wait(limits.renewMs, this.#over.signal);
@@ -297,9 +302,10 @@ export class DevtoolsSession {
         this.#renewedAt = clock.monotonic();
         if (limitMs > 0) await actors.call(account, accountId, "admitRendering", { limitMs });
       } catch (error) {
-        if (!(error instanceof ActorError)) throw error;
-        if (error.code === "browser_time_exceeded") return await this.end("BrowserTimeExceeded");
-        // Nobody answers: it is tried again until the session has lapsed.
+        const isUsedUp = error instanceof ActorError && error.code === "browser_time_exceeded";
+        if (isUsedUp) return await this.end("BrowserTimeExceeded");
+        // It is tried again until the session has lapsed.
+        if (!(error instanceof ActorError)) logger.error({ err: error, id }, "session not renewed");
       }
     }
   }
@@ -309,11 +315,11 @@ export class DevtoolsSession {
     const now = clock.monotonic();
     const ms = Math.round(now - this.#reportedAt);
     if (ms <= 0) return;
-    this.#reportedAt = now;
-    this.#reports += 1;
     const isPart = this.#over.signal.aborted ? {} : ({ isPart: true } as const);
     const taskId = `${this.#of.id}-${this.#reports}`;
     await actors.send(account, this.#of.account, "browserUsed", { ms, taskId, ...isPart });
+    this.#reportedAt = now;
+    this.#reports += 1;
   }
 }
 
