@@ -10,9 +10,9 @@ import type { RepoPlace } from "./repo-place.ts";
 
 const TOKEN_TTL_S = 3_600;
 
-/** Returns the address with the token as its password. */
+/** Returns the address with the token as its password. A token has signs that addresses give another meaning. */
 export function withToken(remote: string, token: string): string {
-  return remote.replace(/^(https?:\/\/)/, `$1x:${token}@`);
+  return remote.replace(/^(https?:\/\/)/, `$1x:${encodeURIComponent(token)}@`);
 }
 
 export function CloneBox({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {

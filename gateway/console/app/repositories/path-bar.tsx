@@ -9,7 +9,8 @@ interface PathBarProps {
 }
 
 export function PathBar({ place, reference, path }: PathBarProps) {
-  const steps = path === "" ? [] : path.split("/");
+  if (path === "") return null;
+  const steps = path.split("/");
   return (
     <nav class="path-bar" aria-label="Path">
       <Link to={place.page("", { ref: reference })}>{place.name}</Link>

@@ -25,7 +25,9 @@ export function RefPicker({ label = "Branch or tag", refs, value, onChange }: Pi
       <span class="hidden">{label}</span>
       <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         {!known && (
-          <option value={value}>{/^[0-9a-f]{40}$/.test(value) ? shortHash(value) : value}</option>
+          <option value={value}>
+            {/^[0-9a-f]{40}$/.test(value) ? shortHash(value) : shortRef(value)}
+          </option>
         )}
         <Refs label="Branches" refs={of("refs/heads/")} />
         <Refs label="Tags" refs={of("refs/tags/")} />

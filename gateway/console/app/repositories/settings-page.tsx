@@ -91,7 +91,9 @@ function Settings({ place, repo, reload }: SettingsProps & { reload: () => void 
           onChange={setReadOnly}
         />
       </Form>
-      <p aria-live="polite">{isSaved && "Saved."}</p>
+      <p class="below" aria-live="polite">
+        {isSaved && "Saved."}
+      </p>
     </Card>
   );
 }
