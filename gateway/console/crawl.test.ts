@@ -6,7 +6,7 @@ import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const HOSTILE_TITLE = HOSTILE_TEXTS.join(" ");
 const HOSTILE_PAGE = `<!doctype html><title>${escaped(HOSTILE_TITLE)}</title>
-<meta http-equiv="refresh" content="0; url=https://evil.example/"><base href="https://evil.example/">
+<base href="https://evil.example/">
 <link rel="stylesheet" href="https://evil.example/x.css"><style>@import "https://evil.example/y.css";</style>
 <body onload="window.hacked=1;parent.hacked=1" style="background:url(https://evil.example/b)">
 <main><h1>Traps</h1><p>Read this text, which is long enough to be the content of a page.</p>

@@ -40,7 +40,7 @@ const HOSTILE_DOCUMENT = [
   "![x](javascript:window.hacked=1) ![x](data:text/html,<script>parent.hacked=1</script>)",
   "<div><iframe src=https://evil.example></iframe><style>*{display:none}</style><form action=https://evil.example><button>b</button></form></div>",
   "<details open ontoggle=window.hacked=1><summary onclick=window.hacked=1>s</summary>t</details>",
-  ">".repeat(3_000) + " deep",
+  `${">".repeat(3_000)} deep`,
   "| a |\n|---|\n| <img src=x onerror=window.hacked=1> |",
 ].join("\n\n");
 

@@ -1,5 +1,5 @@
 /** One crawl: its progress live, and its records with what was kept of each page. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatDuration, formatNumber } from "../lib/format.ts";
 import type { PageParameters } from "../lib/pages.ts";
@@ -24,6 +24,9 @@ export function CrawlPage({ parameters }: PageParameters) {
   const query = queryOf({ limit: String(PAGE), status, cursor: cursors.at(-1) });
   const crawl = useCrawl(path, query);
   const { reading } = crawl;
+  // The first record is where the crawl began; other lists of records do not have it.
+  const start = useRef<string | undefined>(undefined);
+  if (status === "" && cursors.length === 0) start.current ??= reading.value?.records[0]?.url;
   const cancel = async () => {
     await ask({ method: "DELETE", path });
     reading.reload();
@@ -37,7 +40,7 @@ export function CrawlPage({ parameters }: PageParameters) {
     <Page
       title="Crawl"
       above={{ label: "Crawls", to: placeOf("crawls") }}
-      lead={<code>{parameters.id}</code>}
+      lead={start.current ?? " "}
       request={{ path: path + query }}
       actions={
         isRunning &&
@@ -86,13 +89,6 @@ function Progress({ value, latest }: { value: WireCrawl; latest: readonly string
         </span>
       </p>
       <progress aria-label="Finished pages" max={Math.max(1, total)} value={finished} />
-      {isRunning && latest.length > 0 && (
-        <ul class="lines quiet latest-pages" aria-label="Latest pages">
-          {latest.map((url, index) => (
-            <li key={index}>{url}</li>
-          ))}
-        </ul>
-      )}
       {messages.map((message) => (
         <p key={message} class="note hint-note">
           {message}
@@ -100,6 +96,7 @@ function Progress({ value, latest }: { value: WireCrawl; latest: readonly string
       ))}
       <Facts
         rows={[
+          ["Id", <code key="i">{value.id}</code>],
           ["Started", <Time key="s" at={createdAt} />],
           endedAt !== undefined && ["Ended", <Time key="e" at={endedAt} />],
           endedAt !== undefined && [
@@ -107,8 +104,19 @@ function Progress({ value, latest }: { value: WireCrawl; latest: readonly string
             formatDuration(Date.parse(endedAt) - Date.parse(createdAt)),
           ],
           ["Browser time", formatDuration(value.browserSecondsUsed * 1_000)],
+          isRunning && latest.length > 0 && ["Latest pages", <Latest key="l" urls={latest} />],
         ]}
       />
     </>
+  );
+}
+
+function Latest({ urls }: { urls: readonly string[] }) {
+  return (
+    <ul class="lines latest-pages">
+      {urls.map((url, index) => (
+        <li key={index}>{url}</li>
+      ))}
+    </ul>
   );
 }

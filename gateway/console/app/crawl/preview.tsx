@@ -80,16 +80,19 @@ function viewsOf({ markdown, html, json }: WireRecord): View[] {
   return views;
 }
 
-/** The frame has no scripts, forms, links, pictures or styles of the page, and may load nothing. */
+/**
+ * The frame has no scripts, forms, links, pictures or styles of the page, and may load nothing. The policy that it
+ * inherits forbids styles of its own too, so an old element names the font.
+ */
 const FRAME_HEAD = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">\
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'"><title>Page</title>`;
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'"><title>Page</title><font face="system-ui, sans-serif">`;
 
 /**
  * Shows a page without what could run or load. The policy of the console takes no text as markup, also not for
  * `srcdoc`, so the frame gets a blob: it inherits the same policy, and the sandbox gives it no origin.
  */
 function HtmlFrame({ html, title }: { html: string; title: string }) {
-  const text = useMemo(() => FRAME_HEAD + writeHtml(parseHtml(html)), [html]);
+  const text = useMemo(() => `${FRAME_HEAD}${writeHtml(parseHtml(html))}</font>`, [html]);
   const [url, setUrl] = useState<string>();
   useEffect(() => {
     const made = URL.createObjectURL(new Blob([text], { type: "text/html" }));

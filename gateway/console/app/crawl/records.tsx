@@ -34,7 +34,7 @@ export function Records({ reading, status, onStatus, onNewer, onOlder }: Records
           label="State"
           value={status}
           onChange={onStatus}
-          options={STATES.map((value) => ({ value, label: value || "all" }))}
+          options={STATES.map((value) => ({ value, label: labelOf(value) }))}
         />
       </div>
       <Read reading={reading}>
@@ -73,6 +73,9 @@ export function Records({ reading, status, onStatus, onNewer, onOlder }: Records
   );
 }
 
+const labelOf = (status: string) =>
+  status === "" ? "All" : status.slice(0, 1).toUpperCase() + status.slice(1);
+
 function emptyTitle(status: string, isRunning: boolean): string {
   if (status !== "") return `No page is ${status}`;
   return isRunning ? "The first page is on its way" : "There is no page";
@@ -103,7 +106,7 @@ function RecordLine({ record, isShown, onShow }: LineProps) {
             {metadata?.title && `${url} · `}
             {notes.join(" · ")}
           </span>
-          {reason && <span class="reason">{reason}</span>}
+          {reason && <span class={status === "errored" ? "reason" : "quiet"}>{reason}</span>}
         </span>
         <span class="record-side">
           <RecordState status={status} />

@@ -2,8 +2,15 @@
 import { lexer, type Token, type Tokens } from "marked";
 import { decodeEntities, type MarkupElement, type MarkupNode, parseHtml } from "./html-tree.ts";
 
+/** YAML before the document, as crawled pages and many READMEs begin. */
+const FRONT_MATTER = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)/;
+
 /** Returns the tree of a document. Throws for a document that is nested too deeply. */
-export const parseMarkdown = (text: string): MarkupNode[] => nodesOf(lexer(text, { gfm: true }));
+export function parseMarkdown(text: string): MarkupNode[] {
+  const [front = "", yaml] = FRONT_MATTER.exec(text) ?? [];
+  const nodes = nodesOf(lexer(text.slice(front.length), { gfm: true }));
+  return yaml ? [element("pre", [yaml], { language: "yaml" }), ...nodes] : nodes;
+}
 
 const nodesOf = (tokens: readonly Token[] | undefined): MarkupNode[] =>
   (tokens ?? []).flatMap((token) => nodeOf(token as Tokens.Generic));

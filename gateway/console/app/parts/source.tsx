@@ -40,7 +40,7 @@ export function SourceText({ text, language, label, isNumbered = false }: Source
     <Scroll label={label}>
       <pre class={isNumbered ? "source numbered" : "source"}>
         {blocks.map((block, index) => (
-          <code key={index} class="block">
+          <code key={index} class={block.length === BLOCK_LINES ? "block full" : "block"}>
             {block.map((line, at) => (
               <span key={at} class="line" data-line={index * BLOCK_LINES + at + 1}>
                 {line.map(({ text: part, kind }, place) =>
