@@ -15,7 +15,7 @@ const SOURCES = join(import.meta.dirname, "app");
 const ENTRY = join(SOURCES, "main.tsx");
 const KEPT = join(ROOT, ".tools/console.json");
 /** Packages that the bundle holds, or that make it: another version makes another bundle. */
-const PACKAGES = ["preact", "esbuild"];
+const PACKAGES = ["preact", "esbuild", "marked", "lowlight", "highlight.js", "htmlparser2"];
 
 export interface ConsoleFile {
   /** Contains a hash of the content. */

@@ -1,5 +1,6 @@
 /** Starts the console in a browser. */
 import "./style.css";
+import "./parts/content.css";
 import { render } from "preact";
 import { Console } from "./frame/console.tsx";
 

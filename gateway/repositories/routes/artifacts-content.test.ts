@@ -308,6 +308,23 @@ describe("routes of repository content", function () {
     expect((await ask("/diff?base=main")).errors[0]?.source?.pointer).to.equal("/head");
   });
 
+  it("getDiff() without a base shows all that a commit holds as added", async () => {
+    const { result } = await ask("/diff?head=v1");
+    const place = await world.checkout();
+    await place.git("fetch", "-q", remote, "v1");
+    const files = await place.git("ls-tree", "-r", "--name-only", "FETCH_HEAD");
+    expect(result.files.map(({ path }: { path: string }) => path)).to.deep.equal(
+      files.split("\n").filter(Boolean),
+    );
+    expect(result.files.every(({ status }: { status: string }) => status === "added")).to.equal(
+      true,
+    );
+    expect([result.base, result.head]).to.deep.equal([
+      (await place.git("hash-object", "-t", "tree", "/dev/null")).trim(),
+      await at("side"),
+    ]);
+  });
+
   it("getDiff() reports renames, binary files and truncation", async () => {
     const { result } = await world.post("/content/repos", { name: "moved" });
     const place = await world.checkout();

@@ -31,6 +31,9 @@ import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-s
 import { artifactsWording } from "./artifacts-wording.ts";
 import { HeldBytes } from "./held-bytes.ts";
 
+/** The tree without entries, which git knows in every repository. */
+const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
 /** Bytes of an object count this many times, because tree entries are three to four times as long in JSON. */
 const SHOWN_OBJECT_FACTOR = 4;
 
@@ -95,7 +98,7 @@ const GET_DIFF = {
   method: "get",
   path: `${REPO}/diff`,
   id: "getDiff",
-  summary: "What is different in one commit from another",
+  summary: "What is different in one commit from another, or what a first commit adds",
   permissions: ["artifacts.read"],
   parameters: RepoPath,
   query: DiffQuery,
@@ -188,10 +191,11 @@ function diff({ repositories }: ContentParts) {
   return async ({ parameters, query, signal }: Asked<RepoPath, DiffQuery>) => {
     const repo = await repositories.open(addressOf(parameters), signal);
     const reader = repositories.readerOf(repo, signal);
-    const [base, head] = await Promise.all(
-      [query.base, query.head].map(async (ref) => (await reader.resolve(ref)) ?? notFound("Ref")),
-    );
-    if (base === undefined || head === undefined) return notFound("Ref");
+    const find = async (ref: string) => (await reader.resolve(ref)) ?? notFound("Ref");
+    const [base, head] = await Promise.all([
+      query.base === undefined ? EMPTY_TREE : find(query.base),
+      find(query.head),
+    ]);
     const { files, patch, truncated } = await readDiff(repositories.parts, repo, {
       base,
       head,

@@ -99,7 +99,7 @@ export const WireRef = z.object({
 });
 
 export const WireDiff = z.object({
-  base: Hash,
+  base: Hash.describe("Without a base in the request, the id of the empty tree"),
   head: Hash,
   files: z.array(
     z.object({

@@ -130,7 +130,12 @@ export const RefsQuery = z.strictObject({
 });
 export type RefsQuery = z.output<typeof RefsQuery>;
 
-export const DiffQuery = z.strictObject({ base: Ref, head: Ref });
+export const DiffQuery = z.strictObject({
+  base: Ref.optional().describe(
+    "As head; without it head is compared with nothing, as a first commit is",
+  ),
+  head: Ref,
+});
 export type DiffQuery = z.output<typeof DiffQuery>;
 
 export const RepoTokensQuery = z.strictObject({

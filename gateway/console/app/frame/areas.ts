@@ -18,6 +18,13 @@ export const AREAS: readonly Area[] = [
     icon: "rendering",
     load: () => import("../rendering/pages.ts"),
   },
+  { path: "crawls", label: "Crawls", icon: "crawl", load: () => import("../crawl/pages.ts") },
+  {
+    path: "repositories",
+    label: "Repositories",
+    icon: "repository",
+    load: () => import("../repositories/pages.ts"),
+  },
   {
     path: "oauth-clients",
     label: "OAuth clients",

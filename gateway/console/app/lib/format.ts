@@ -40,5 +40,5 @@ export function formatDuration(ms: number): string {
 export const formatNumber = (value: number) => value.toLocaleString("en");
 
 /** "1 client", "3 clients". */
-export const counted = (count: number, noun: string) =>
-  `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+export const counted = (count: number, noun: string, nouns = `${noun}s`) =>
+  `${formatNumber(count)} ${count === 1 ? noun : nouns}`;

@@ -10,6 +10,8 @@ interface ListProps<T> {
   label: string;
   /** The noun of one row: "client". */
   noun: string;
+  /** The noun of several, where an "s" does not make it. */
+  nouns?: string;
   columns: readonly Column<T>[];
   keyOf: (row: T) => string;
   /** Shown instead of an empty table. */
@@ -22,7 +24,7 @@ interface ListProps<T> {
 
 /** Shows a list with its loading, empty and error state. */
 export function List<T>(props: ListProps<T>) {
-  const { reading, label, noun, columns, keyOf, empty, onPage, onCursor } = props;
+  const { reading, label, noun, nouns, columns, keyOf, empty, onPage, onCursor } = props;
   const { info } = reading;
   const { page = 1, total_pages: pages = 1, total_count: total, cursor } = info;
   return (
@@ -34,7 +36,7 @@ export function List<T>(props: ListProps<T>) {
           <>
             <Table label={label} columns={columns} rows={rows} keyOf={keyOf} />
             <div class="below-list">
-              <span class="quiet">{counted(total ?? rows.length, noun)}</span>
+              <span class="quiet">{counted(total ?? rows.length, noun, nouns)}</span>
               {onPage && pages > 1 && <Pager page={page} pages={pages} onPage={onPage} />}
               {onCursor && cursor && (
                 <button type="button" class="small second" onClick={() => onCursor(cursor)}>

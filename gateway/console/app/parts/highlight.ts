@@ -1,0 +1,90 @@
+/** Highlights source text: parts of its lines with the kind of what they are. A chunk of its own. */
+import bash from "highlight.js/lib/languages/bash";
+import cpp from "highlight.js/lib/languages/cpp";
+import css from "highlight.js/lib/languages/css";
+import diff from "highlight.js/lib/languages/diff";
+import dockerfile from "highlight.js/lib/languages/dockerfile";
+import go from "highlight.js/lib/languages/go";
+import ini from "highlight.js/lib/languages/ini";
+import java from "highlight.js/lib/languages/java";
+import javascript from "highlight.js/lib/languages/javascript";
+import json from "highlight.js/lib/languages/json";
+import markdown from "highlight.js/lib/languages/markdown";
+import python from "highlight.js/lib/languages/python";
+import rust from "highlight.js/lib/languages/rust";
+import sql from "highlight.js/lib/languages/sql";
+import typescript from "highlight.js/lib/languages/typescript";
+import xml from "highlight.js/lib/languages/xml";
+import yaml from "highlight.js/lib/languages/yaml";
+import { createLowlight } from "lowlight";
+
+export type HighlightedLine = { text: string; kind?: string }[];
+
+const lowlight = createLowlight({
+  bash,
+  cpp,
+  css,
+  diff,
+  dockerfile,
+  go,
+  ini,
+  java,
+  javascript,
+  json,
+  markdown,
+  python,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml,
+});
+/** Endings of files that are no name of their language. */
+const ENDINGS: Readonly<Record<string, string>> = {
+  mts: "typescript",
+  cts: "typescript",
+  lock: "ini",
+  conf: "ini",
+  jsonc: "json",
+  webmanifest: "json",
+};
+
+/** Returns lines with kinds, or undefined for a language that is not known here. */
+export function highlight(text: string, named: string): HighlightedLine[] | undefined {
+  const language = languageOf(named);
+  if (language === undefined) return undefined;
+  const lines: HighlightedLine[] = [[]];
+  collect(lowlight.highlight(language, text).children, undefined, lines);
+  return lines;
+}
+
+function languageOf(named: string): string | undefined {
+  const name = (named.split("/").at(-1) ?? "").toLowerCase();
+  const ending = name.split(".").at(-1) ?? "";
+  return [name, ENDINGS[ending], ending].find(
+    (one) => one !== undefined && lowlight.registered(one),
+  );
+}
+
+/** A part of the tree of lowlight. */
+interface Part {
+  type: string;
+  value?: string;
+  properties?: { className?: unknown };
+  children?: Part[];
+}
+
+function collect(parts: readonly object[], kind: string | undefined, lines: HighlightedLine[]) {
+  for (const part of parts as readonly Part[]) {
+    if (part.children) {
+      const names = part.properties?.className;
+      const own = Array.isArray(names) ? String(names[0]).replace(/^hljs-/, "") : undefined;
+      collect(part.children, own ?? kind, lines);
+      continue;
+    }
+    for (const [index, text] of (part.value ?? "").split("\n").entries()) {
+      if (index > 0) lines.push([]);
+      if (text !== "") lines.at(-1)?.push(kind === undefined ? { text } : { text, kind });
+    }
+  }
+}

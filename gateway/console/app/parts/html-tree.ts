@@ -1,0 +1,100 @@
+/** Parses HTML that others wrote into a tree of harmless elements, without a document that could load or run anything. */
+import { Parser } from "htmlparser2";
+
+export interface MarkupElement {
+  name: string;
+  attributes: Readonly<Record<string, string>>;
+  children: MarkupNode[];
+}
+export type MarkupNode = string | MarkupElement;
+
+/** Elements that say what their text is, with the attributes that are kept of them. */
+const KEPT: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(
+    "p br hr h1 h2 h3 h4 h5 h6 ul ol li dl dt dd blockquote pre code kbd samp var b strong i em u s del ins sub sup mark small q cite abbr figure figcaption table caption thead tbody tfoot tr th td details summary"
+      .split(" ")
+      .map((name) => [name, []]),
+  ),
+  a: ["href"],
+  img: ["src", "alt"],
+  th: ["colspan", "rowspan"],
+  td: ["colspan", "rowspan"],
+};
+/** Elements whose content is nothing to read. */
+const DROPPED = new Set(
+  "script style template noscript iframe object embed svg math title textarea select canvas audio video map".split(
+    " ",
+  ),
+);
+/** Deeper elements become their text: a page may nest them by the ten thousand. */
+const DEPTH_MAX = 60;
+/** Elements and texts of one tree; the rest is left out. */
+const NODES_MAX = 30_000;
+
+/** Returns the tree of a page or of a part of one. */
+export function parseHtml(html: string): MarkupNode[] {
+  const root: MarkupNode[] = [];
+  /** Where children go, for each open element. */
+  const open: { name: string; children: MarkupNode[] }[] = [];
+  let dropped = 0;
+  let nodes = 0;
+  const place = () => open.at(-1)?.children ?? root;
+  const parser = new Parser({
+    onopentag(name, given) {
+      if (DROPPED.has(name)) dropped += 1;
+      const kept = KEPT[name];
+      if (!kept || dropped > 0 || open.length >= DEPTH_MAX || nodes++ >= NODES_MAX) {
+        open.push({ name, children: place() });
+        return;
+      }
+      const attributes = Object.fromEntries(
+        kept.flatMap((key) => (given[key] === undefined ? [] : [[key, given[key]]])),
+      );
+      const element: MarkupElement = { name, attributes, children: [] };
+      place().push(element);
+      open.push({ name, children: element.children });
+    },
+    onclosetag(name) {
+      if (DROPPED.has(name)) dropped -= 1;
+      open.pop();
+    },
+    ontext(text) {
+      if (dropped === 0 && nodes++ < NODES_MAX) place().push(text);
+    },
+  });
+  parser.end(html);
+  return root;
+}
+
+/** Returns text of Markdown, in which "&amp;" stands for "&". */
+export function decodeEntities(text: string): string {
+  if (!text.includes("&")) return text;
+  let decoded = "";
+  const parser = new Parser({
+    ontext(part) {
+      decoded += part;
+    },
+  });
+  parser.end(text.replaceAll("<", "&lt;"));
+  return decoded;
+}
+
+/** Writes a tree as HTML, without links and pictures: the frame that shows it may load nothing. */
+export function writeHtml(nodes: readonly MarkupNode[]): string {
+  return nodes.map(writeNode).join("");
+}
+
+function writeNode(node: MarkupNode): string {
+  if (typeof node === "string") return escaped(node);
+  const { name, attributes, children } = node;
+  if (name === "img") return attributes.alt ? `<i>[${escaped(attributes.alt)}]</i>` : "";
+  if (name === "br" || name === "hr") return `<${name}>`;
+  if (name === "a") return `<u>${writeHtml(children)}</u>`;
+  const spans = ["colspan", "rowspan"]
+    .filter((key) => /^\d{1,3}$/.test(attributes[key] ?? ""))
+    .map((key) => ` ${key}="${attributes[key]}"`);
+  return `<${name}${spans.join("")}>${writeHtml(children)}</${name}>`;
+}
+
+const escaped = (text: string) =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

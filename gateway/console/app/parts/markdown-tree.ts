@@ -1,0 +1,100 @@
+/** Parses Markdown into the same tree of harmless elements as HTML. */
+import { lexer, type Token, type Tokens } from "marked";
+import { decodeEntities, type MarkupElement, type MarkupNode, parseHtml } from "./html-tree.ts";
+
+/** YAML before the document, as crawled pages and many READMEs begin. */
+const FRONT_MATTER = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)/;
+
+/** Returns the tree of a document. Throws for a document that is nested too deeply. */
+export function parseMarkdown(text: string): MarkupNode[] {
+  const [front = "", yaml] = FRONT_MATTER.exec(text) ?? [];
+  const nodes = nodesOf(lexer(text.slice(front.length), { gfm: true }));
+  return yaml ? [element("pre", [yaml], { language: "yaml" }), ...nodes] : nodes;
+}
+
+const nodesOf = (tokens: readonly Token[] | undefined): MarkupNode[] =>
+  (tokens ?? []).flatMap((token) => nodeOf(token as Tokens.Generic));
+
+const element = (
+  name: string,
+  children: MarkupNode[] = [],
+  attributes: MarkupElement["attributes"] = {},
+): MarkupElement => ({ name, children, attributes });
+
+const SIMPLE: Readonly<Record<string, string>> = {
+  paragraph: "p",
+  blockquote: "blockquote",
+  strong: "strong",
+  em: "em",
+  del: "del",
+  br: "br",
+  hr: "hr",
+};
+
+function nodeOf(token: Tokens.Generic): MarkupNode | MarkupNode[] {
+  const { type } = token;
+  const simple = SIMPLE[type];
+  if (simple !== undefined) return element(simple, nodesOf(token.tokens));
+  switch (type) {
+    case "heading":
+      return element(`h${token.depth}`, nodesOf(token.tokens));
+    case "code":
+      return element("pre", [token.text], {
+        language: String(token.lang ?? "").split(" ")[0] ?? "",
+      });
+    case "codespan":
+      return element("code", [token.text]);
+    case "list":
+      return listOf(token as Tokens.List);
+    case "table":
+      return tableOf(token as Tokens.Table);
+    case "link":
+      return element("a", nodesOf(token.tokens), { href: token.href });
+    case "image":
+      return element("img", [], { src: token.href, alt: token.text });
+    case "html":
+      return htmlOf(token.text, token.block === true);
+    case "checkbox":
+      return token.checked ? "☑ " : "☐ ";
+    case "escape":
+      return decodeEntities(token.text);
+    case "text":
+      return token.tokens ? nodesOf(token.tokens) : decodeEntities(token.text);
+    default:
+      return [];
+  }
+}
+
+/** Tags among text come one by one: those that stand alone are kept, and of others their text. */
+function htmlOf(html: string, isBlock: boolean): MarkupNode[] {
+  const nodes = parseHtml(html);
+  if (isBlock) return nodes;
+  return nodes.filter(
+    (node) => typeof node !== "string" && ["br", "img", "hr"].includes(node.name),
+  );
+}
+
+function listOf({ ordered, items }: Tokens.List): MarkupElement {
+  const children = items.map((item) => {
+    const content = nodesOf(item.tokens);
+    const hasBox = item.tokens.some(({ type }) => type === "checkbox");
+    const box = item.task && !hasBox ? [item.checked ? "☑ " : "☐ "] : [];
+    return element("li", [...box, ...content]);
+  });
+  return element(ordered ? "ol" : "ul", children);
+}
+
+function tableOf({ header, rows }: Tokens.Table): MarkupElement {
+  const row = (cells: readonly Tokens.TableCell[], name: string) =>
+    element(
+      "tr",
+      cells.map(({ tokens }) => element(name, nodesOf(tokens))),
+    );
+  return element("table", [
+    element("thead", [row(header, "th")]),
+    element(
+      "tbody",
+      rows.map((cells) => row(cells, "td")),
+    ),
+  ]);
+}

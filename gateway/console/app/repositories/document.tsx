@@ -1,0 +1,101 @@
+/** A Markdown document of a repository, whose links and pictures lead to its other files. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { queryOf } from "../lib/query.ts";
+import { send } from "../lib/rest.ts";
+import { Link } from "../lib/router.tsx";
+import { Markdown } from "../parts/markup.tsx";
+import { encodePath, type RepoPlace } from "./repo-place.ts";
+
+interface DocumentProps {
+  place: RepoPlace;
+  reference: string;
+  /** The directory of the document. */
+  folder: string;
+  text: string;
+}
+
+export function Document({ place, reference, folder, text }: DocumentProps) {
+  const link = (target: string, inner: ComponentChildren) => {
+    const path = pathOf(folder, target);
+    if (path === undefined) return inner;
+    const kind = target.endsWith("/") ? "tree" : "file";
+    return <Link to={place.page(`${kind}/${encodePath(path)}`, { ref: reference })}>{inner}</Link>;
+  };
+  const image = (source: string, words: string) => {
+    const path = pathOf(folder, source);
+    if (path !== undefined) {
+      const query = queryOf({ ref: reference, path });
+      return <Picture path={place.rest(`/file${query}`)} type={pictureType(path)} text={words} />;
+    }
+    // Other hosts would learn who reads this, so their pictures are links.
+    if (!/^https?:\/\//i.test(source)) return <span class="quiet">{words}</span>;
+    return (
+      <a href={source} rel="noreferrer noopener nofollow" target="_blank">
+        {words || "picture"}
+      </a>
+    );
+  };
+  return <Markdown text={text} link={link} image={image} />;
+}
+
+/** Returns the path of a relative target in the repository; undefined for other targets. */
+export function pathOf(folder: string, target: string): string | undefined {
+  if (/^[a-z][a-z0-9+.-]*:/i.test(target) || target.startsWith("//") || target.startsWith("#")) {
+    return undefined;
+  }
+  const base = `https://repository.invalid/${encodePath(folder)}${folder && "/"}`;
+  const url = URL.parse(target, base);
+  if (url?.origin !== "https://repository.invalid") return undefined;
+  try {
+    return decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, "");
+  } catch {
+    // A percent sign that begins no code.
+    return undefined;
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  webp: "image/webp",
+  avif: "image/avif",
+  ico: "image/x-icon",
+  svg: "image/svg+xml",
+};
+
+/** The media type of a picture by its name; undefined for other files. */
+export const pictureType = (path: string) => TYPES[path.split(".").at(-1)?.toLowerCase() ?? ""];
+
+/** A picture of the repository. Nothing in an <img> runs, even in an SVG. */
+export function Picture({
+  path,
+  type,
+  text,
+}: {
+  path: string;
+  type: string | undefined;
+  text: string;
+}) {
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    if (type === undefined) return;
+    const leaving = new AbortController();
+    let made: string | undefined;
+    send({ path }, leaving.signal)
+      .then(async (response) => {
+        made = URL.createObjectURL(new Blob([await response.arrayBuffer()], { type }));
+        setUrl(made);
+      })
+      .catch(() => {
+        // The text stands in the place of a picture that is not there.
+      });
+    return () => {
+      leaving.abort();
+      if (made !== undefined) URL.revokeObjectURL(made);
+    };
+  }, [path, type]);
+  return url === undefined ? <span class="quiet">{text}</span> : <img src={url} alt={text} />;
+}

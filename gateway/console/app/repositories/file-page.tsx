@@ -1,0 +1,172 @@
+/** One file: its source with highlighting, a document, a picture, or how to get it. */
+import { useState } from "preact/hooks";
+import { useAccount } from "../lib/account.tsx";
+import { counted, formatBytes } from "../lib/format.ts";
+import type { PageParameters } from "../lib/pages.ts";
+import { send } from "../lib/rest.ts";
+import { Link, navigate, usePlace } from "../lib/router.tsx";
+import { saveFile } from "../lib/save-file.ts";
+import { useLoaded } from "../lib/use-loaded.ts";
+import type { WireRepoDetails } from "../lib/wire.ts";
+import { CopyButton } from "../parts/copy.tsx";
+import { Empty, Read } from "../parts/page.tsx";
+import { SourceText } from "../parts/source.tsx";
+import { Document, Picture, pictureType } from "./document.tsx";
+import { PathBar } from "./path-bar.tsx";
+import { fileRequest, isMarkdown } from "./readme.tsx";
+import { RefPicker, useRefs } from "./ref-picker.tsx";
+import { RepoPage } from "./repo-page.tsx";
+import { encodePath, type RepoPlace, useRepo } from "./repo-place.ts";
+
+/** Larger files are downloaded: a page of more text is slow to scroll. */
+const SHOWN_BYTES_MAX = 1_000_000;
+
+export function FilePage({ parameters }: PageParameters) {
+  const place = useRepo(parameters);
+  const { query } = usePlace();
+  const { path = "" } = parameters;
+  return (
+    <RepoPage
+      parameters={parameters}
+      current=""
+      title={path.split("/").at(-1)}
+      request={fileRequest(place, query.get("ref") ?? "HEAD", path)}
+    >
+      {(repo) => (
+        <File place={place} repo={repo} reference={query.get("ref") ?? undefined} path={path} />
+      )}
+    </RepoPage>
+  );
+}
+
+interface FileProps {
+  place: RepoPlace;
+  repo: WireRepoDetails;
+  reference: string | undefined;
+  path: string;
+}
+
+function File({ place, repo, reference, path }: FileProps) {
+  const refs = useRefs(place);
+  const current = reference ?? `refs/heads/${repo.default_branch}`;
+  const request = fileRequest(place, current, path);
+  const file = useLoaded(`${request.path} ${repo.last_push_at}`, (signal) =>
+    readFile(request.path, signal),
+  );
+  const show = (ref: string) => navigate(place.page(`file/${encodePath(path)}`, { ref }));
+  return (
+    <div class="stack">
+      <div class="repo-bar">
+        <RefPicker refs={refs.value ?? []} value={current} onChange={show} />
+        <PathBar place={place} reference={reference} path={path} />
+      </div>
+      <Read reading={file}>
+        {(found) => <Content place={place} current={current} path={path} file={found} />}
+      </Read>
+    </div>
+  );
+}
+
+interface ReadFile {
+  bytes: number;
+  /** Undefined for what is no text, or too much of it. */
+  text: string | undefined;
+}
+
+async function readFile(path: string, signal: AbortSignal): Promise<ReadFile> {
+  const response = await send({ path }, signal);
+  const bytes = Number(response.headers.get("content-length"));
+  if (bytes > SHOWN_BYTES_MAX) {
+    await response.body?.cancel();
+    return { bytes, text: undefined };
+  }
+  const buffer = await response.arrayBuffer();
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(buffer);
+    return { bytes: buffer.byteLength, text: text.includes("\0") ? undefined : text };
+  } catch {
+    // Not UTF-8, so it is shown as what it is: bytes.
+    return { bytes: buffer.byteLength, text: undefined };
+  }
+}
+
+interface ContentProps {
+  place: RepoPlace;
+  current: string;
+  path: string;
+  file: ReadFile;
+}
+
+function Content({ place, current, path, file: { bytes, text } }: ContentProps) {
+  const { may } = useAccount();
+  const name = path.split("/").at(-1) ?? "";
+  const [isSource, setSource] = useState(!isMarkdown(name));
+  const lines = text?.replace(/\n$/, "").split("\n").length;
+  const request = fileRequest(place, current, path);
+  const canEdit = text !== undefined && may("artifacts.write") && current.startsWith("refs/heads/");
+  return (
+    <section class="card flush" aria-label={name}>
+      <div class="latest">
+        <span class="quiet">
+          {lines !== undefined && `${counted(lines, "line")} · `}
+          {formatBytes(bytes)}
+        </span>
+        <div class="actions">
+          {isMarkdown(name) && text !== undefined && (
+            <button type="button" class="small second" onClick={() => setSource(!isSource)}>
+              {isSource ? "Show as document" : "Show source"}
+            </button>
+          )}
+          {text !== undefined && <CopyButton text={text} />}
+          <button type="button" class="small second" onClick={() => saveFile(request.path, name)}>
+            Download
+          </button>
+          {canEdit && (
+            <Link
+              class="button small second"
+              to={place.page(`edit/${encodePath(path)}`, { ref: current })}
+            >
+              Edit
+            </Link>
+          )}
+        </div>
+      </div>
+      <Shown {...{ place, current, path, name, text, isSource, bytes }} />
+    </section>
+  );
+}
+
+interface ShownProps extends Omit<ContentProps, "file">, ReadFile {
+  name: string;
+  isSource: boolean;
+}
+
+function Shown({ place, current, path, name, text, isSource, bytes }: ShownProps) {
+  const type = pictureType(path);
+  if (type !== undefined && bytes <= SHOWN_BYTES_MAX * 20) {
+    return (
+      <div class="picture">
+        <Picture path={fileRequest(place, current, path).path} type={type} text={name} />
+      </div>
+    );
+  }
+  if (text === undefined) {
+    return (
+      <Empty
+        title={bytes > SHOWN_BYTES_MAX ? "This file is too large to show" : "This file is no text"}
+      >
+        <p>Download it to see what it holds.</p>
+      </Empty>
+    );
+  }
+  if (text === "") return <Empty title="This file is empty" />;
+  if (!isSource) {
+    const folder = path.split("/").slice(0, -1).join("/");
+    return (
+      <div class="padded">
+        <Document place={place} reference={current} folder={folder} text={text} />
+      </div>
+    );
+  }
+  return <SourceText text={text.replace(/\n$/, "")} language={name} label={name} isNumbered />;
+}
