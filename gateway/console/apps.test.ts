@@ -39,7 +39,8 @@ const CONFIG = {
     },
   ],
 };
-const AGENT = "acme/tools";
+const ENTITY = "acme/tools";
+const AGENT = "acme-tools";
 
 describe("apps, agents and webhooks in the console", function () {
   this.timeout(240_000);
@@ -106,7 +107,7 @@ describe("apps, agents and webhooks in the console", function () {
     await world.open("webhooks", "Webhooks");
     await world.follow("Send a test");
     await world.heading("Send a test");
-    await world.fill("Agent", AGENT);
+    await world.fill("Entity", ENTITY);
     await world.fill("Signing secret", "another");
     await world.press("Send the test");
     await world.says("signature");
@@ -117,7 +118,7 @@ describe("apps, agents and webhooks in the console", function () {
     await world.follow(`Show the deliveries of ${AGENT}`);
     await world.heading(AGENT);
     await world.says("delivered");
-    await deliver(JSON.stringify({ repository: { full_name: AGENT }, text: "fail me" }));
+    await deliver(JSON.stringify({ repository: { full_name: ENTITY }, text: "fail me" }));
     await world.says("push #2");
     await world.says("answered 500");
     await world.audit("deliveries");

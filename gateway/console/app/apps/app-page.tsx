@@ -42,11 +42,8 @@ function Overview({ app }: { app: WireApp }) {
       <Facts
         rows={[
           ["Serves", <Serving key="serves" version={app.serving_version} />],
-          ["For people", <Copyable key="url" label="address for people" value={app.url} />],
-          [
-            "For machines",
-            <Copyable key="machine" label="address for machines" value={app.machine_url} />,
-          ],
+          ["For people", <Copyable key="url" label="address" value={app.url} />],
+          ["For machines", <Copyable key="machine" label="address" value={app.machine_url} />],
           [
             "Classes of agents",
             app.config?.agents.map(({ class_name: name }) => name).join(", ") || "none",

@@ -19,7 +19,7 @@ export function ScrollBox({ label, children, ...rest }: ScrollBoxProps) {
 
 export function CodeBlock({ label, text }: { label: string; text: string }) {
   return (
-    <ScrollBox label={label} class="code-block">
+    <ScrollBox label={`${label}, as text`} class="code-block">
       <pre>{text}</pre>
     </ScrollBox>
   );

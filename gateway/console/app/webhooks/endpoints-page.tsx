@@ -87,7 +87,7 @@ function Endpoints({ app }: { app: WireApp }) {
         {
           name: "Address",
           cell: ({ path }) => (
-            <Copyable label={`address ${path}`} value={app.machine_url.replace(/\/$/, "") + path} />
+            <Copyable label="address" value={app.machine_url.replace(/\/$/, "") + path} />
           ),
         },
         { name: "Provider", cell: ({ provider }) => provider },

@@ -31,7 +31,7 @@ export function Timeline({ steps }: { steps: readonly (Step | false | null | und
   return (
     <ol class="timeline">
       {shown.map(({ at, tone, what, detail }, index) => (
-        <li key={index} class={tone}>
+        <li key={index} data-tone={tone}>
           <span class="what">{what}</span> <Time at={at} />
           {detail && <div class="quiet preline">{detail}</div>}
         </li>

@@ -64,7 +64,7 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
       credentials: "omit",
     });
     if (!response.ok) throw await refusalOf(response);
-    setSent(entity);
+    setSent(agentNameOf(entity));
   };
   return (
     <>
@@ -80,8 +80,8 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
       )}
       <Form submit="Send the test" onSubmit={send}>
         <TextField
-          label="Agent"
-          hint={`The name of the agent of the class ${className} that gets it`}
+          label="Entity"
+          hint={`What the event is about, such as acme/tools: names the agent of the class ${className}`}
           value={entity}
           onChange={setEntity}
           required
@@ -94,7 +94,7 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
         />
         <TextField
           label="Body"
-          hint="JSON. The agent's name and the event's id are put in where the app reads them"
+          hint="JSON. The entity and the event's id are put in where the app reads them"
           rows={8}
           value={body}
           onChange={setBody}
@@ -114,6 +114,9 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
   );
 }
 
+/** Endpoints name agents so. */
+const agentNameOf = (entity: string) => entity.trim().toLowerCase().replaceAll("/", "-");
+
 /** The body, once it is sure to be an object. */
 function parsed(text: string): string {
   try {
@@ -128,7 +131,8 @@ function parsed(text: string): string {
 async function refusalOf(response: Response): Promise<RestError> {
   try {
     const { errors } = await response.json();
-    return new RestError(response.status, errors);
+    // The sender's signature, not the person's session.
+    return new RestError(response.status === 401 ? 400 : response.status, errors);
   } catch {
     return new RestError(response.status, [
       { message: `The endpoint answered ${response.status}.` },
