@@ -18,6 +18,7 @@ import { type AppAddresses, originOf, readAppRequest } from "./apps/app-addresse
 import type { AppPorts } from "./apps/app-ports.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
 import type { AnswerBelow } from "./apps/begun-requests.ts";
+import { type AgentKeys, agentRoutes } from "./apps/routes/agents.ts";
 import { appRoutes } from "./apps/routes/apps.ts";
 import { deliveryRoutes } from "./apps/routes/deliveries.ts";
 import { ServingApps } from "./apps/serving-apps.ts";
@@ -98,6 +99,7 @@ export interface AppsParts {
   onReconnect(listener: () => void): () => void;
   /** The log lines of apps. */
   lines: StoredLines;
+  agents: AgentKeys;
   /** Limits of one account's agents. */
   limits: AgentLimits;
 }
@@ -192,6 +194,7 @@ export function routeTable(
     ...(apps
       ? [
           ...appRoutes({ actors, ...apps, addresses: addressesOf(parts, apps) }),
+          ...agentRoutes({ actors, agents: apps.agents }),
           ...deliveryRoutes({ actors, blobs: parts.blobs }),
         ]
       : []),

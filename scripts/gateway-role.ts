@@ -1,5 +1,7 @@
 /** The role `gateway`: HTTP, and the workers of what only it has the tools for. */
+
 import type { Registry } from "prom-client";
+import { AgentLogKeys } from "../actors/apps/agent/agent-keys.ts";
 import {
   leaveAnswerStream,
   readAnswerStream,
@@ -95,6 +97,7 @@ export async function startGatewayRole(
       secrets: await openSecretBox(config),
       appsDomain: config.appsDomain,
       lines: new BusLines(bus, STREAMS.appLogs),
+      agents: new AgentLogKeys(bus),
       limits: config.agentLimits,
       answerOn: (...question) => answerOn({ bus, logger }, ...question),
       answerBelow: (name, answer) => bus.answerBelow(name, answer),

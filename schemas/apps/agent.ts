@@ -5,7 +5,9 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
+import { AgentInspection, QueryRows } from "./agent-inspection.ts";
 import { AppAnswer, AppRequest } from "./app-exchange.ts";
+import { AGENT_QUERY_SQL_CHARS_MAX } from "./limits.ts";
 
 const Nothing = z.object({});
 
@@ -104,12 +106,12 @@ export const agent = defineContract({
     /** Returns the agent's state of delivery, for operators' tools and listings. */
     inspect: {
       input: Nothing,
-      reply: z.object({
-        version: z.int().min(1),
-        databaseBytes: z.int().min(0),
-        connections: z.int().min(0),
-        nextWakeAt: EpochMs.optional(),
-      }),
+      reply: AgentInspection.extend({ version: z.int().min(1) }),
+    },
+    /** One statement that only reads the agent's own tables. Runs beside its code, and not in order with it. */
+    query: {
+      input: z.object({ sql: z.string().max(AGENT_QUERY_SQL_CHARS_MAX) }),
+      reply: QueryRows,
     },
   },
 });

@@ -5,6 +5,7 @@
 
 import type { CallId } from "../call-id.ts";
 import type { SocketClose } from "./agent.ts";
+import type { AgentInspection, QueryRows } from "./agent-inspection.ts";
 import type { AppAnswer, AppRequest } from "./app-exchange.ts";
 import type { AgentAddress } from "./app-names.ts";
 import type { TokenIdentity } from "./app-token.ts";
@@ -66,7 +67,8 @@ export type TurnInput =
       wasClean: boolean;
     }
   | { type: "wake" }
-  | { type: "inspect" };
+  | { type: "inspect" }
+  | { type: "query"; sql: string };
 
 export type ProcessRequest = Omit<AppRequest, "body"> & { body?: Uint8Array | undefined };
 /** `rest` is set by the host alone. */
@@ -96,12 +98,8 @@ export type TurnResult =
       request: ProcessRequest;
       props?: Uint8Array | undefined;
     }
-  | {
-      type: "inspected";
-      databaseBytes: number;
-      connections: number;
-      nextWakeAt?: number | undefined;
-    }
+  | ({ type: "inspected" } & AgentInspection)
+  | ({ type: "queried" } & QueryRows)
   /** `isPending`: frames that the turn has brought are still being handled. */
   | { type: "nothing"; isPending?: boolean | undefined };
 

@@ -101,6 +101,16 @@ export const CONNECTION_TAGS_MAX = 9;
 export const CONNECTION_TAG_CHARS_MAX = 256;
 /** Sockets of one agent. */
 export const AGENT_CONNECTIONS_MAX = 10_000;
+/** Timers, queued calls and tables that one look at an agent shows of each. */
+export const AGENT_LISTED_MAX = 100;
+/** A state that one look shows, as JSON: with its escapes it fits a message of the bus. */
+export const AGENT_STATE_SHOWN_CHARS_MAX = 100_000;
+/** Rows of one query, and characters of all its values: with their escapes they fit a message of the bus. */
+export const AGENT_QUERY_ROWS_MAX = 500;
+export const AGENT_QUERY_CHARS_MAX = 120_000;
+/** Characters of one value of a query; past it its start is shown. */
+export const AGENT_QUERY_CELL_CHARS_MAX = 4_000;
+export const AGENT_QUERY_SQL_CHARS_MAX = 10_000;
 /** Bytes that wait for one reader; past it only the latest state is kept, past twice as many it is closed. */
 export const SOCKET_WAITING_BYTES_MAX = 1_000_000;
 /** Lines of one answer, and how long it waits for one: shorter than what proxies allow. */

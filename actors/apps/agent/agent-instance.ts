@@ -157,6 +157,13 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         return this.#wake(id, input as HostedInput<"wake">);
       case "inspect":
         return this.#inspect(id);
+      case "query": {
+        const { sql } = input as HostedInput<"query">;
+        const result = await this.#turn(id, { type: "query", sql });
+        if (result.type !== "queried") throw unexpected(result);
+        const { type: _, ...rows } = result;
+        return rows;
+      }
       case "reload":
         this.#leave(new Reopened("Reopened as asked"));
         return {};

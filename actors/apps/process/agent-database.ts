@@ -3,10 +3,12 @@
  * them.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
+import type { QueryRows } from "../../../schemas/apps/agent-inspection.ts";
 import { AgentRefusal, SqlError } from "../package/refusal.ts";
 import type { SqlResult, SqlRow, SqlValue } from "../package/sql.ts";
 import { PAGE_BYTES, type PageLog, SQL_BYTES_MAX } from "./page-log.ts";
-import { ownRefusalOf, refusalOf } from "./sql-guard.ts";
+import { readRows } from "./read-rows.ts";
+import { lookRefusalOf, ownRefusalOf, refusalOf } from "./sql-guard.ts";
 import { parameterCount } from "./sql-parameters.ts";
 import { toSqlValue } from "./sql-values.ts";
 
@@ -48,6 +50,7 @@ export class AgentDatabase {
   readonly #touched: () => void;
   #isOwn = false;
   #isPreparing = false;
+  #isLooking = false;
   #refusal: string | undefined;
   #hasNewSchema = false;
   #depth = 0;
@@ -62,7 +65,9 @@ export class AgentDatabase {
       if (SCHEMA_ACTIONS.has(action)) this.#hasNewSchema = true;
       const refusal = this.#isOwn
         ? ownRefusalOf(action, first)
-        : refusalOf(action, first, second, this.#isPreparing);
+        : this.#isLooking
+          ? lookRefusalOf(action, first, second)
+          : refusalOf(action, first, second, this.#isPreparing);
       if (refusal === undefined) return constants.SQLITE_OK;
       this.#refusal = refusal;
       return constants.SQLITE_DENY;
@@ -93,6 +98,25 @@ export class AgentDatabase {
       this.#isPreparing = false;
       this.#read();
       this.#touched();
+    }
+  }
+
+  /** A statement of whoever looks at the agent: it reads the tables of user code, and changes nothing. */
+  look(sql: string): QueryRows {
+    this.#mustBeOpen();
+    this.#isLooking = true;
+    try {
+      const statement = this.#database.prepare(sql) as StatementSync | undefined;
+      if (!statement || !isEmptySql(sql.slice(statement.sourceSQL.length))) {
+        throw new Error("expected one statement");
+      }
+      return readRows(statement);
+    } catch (error) {
+      const explained = this.#explained(error);
+      const why = explained instanceof Error ? explained.message : String(explained);
+      throw new AgentRefusal("invalid_request", `Cannot run the query: ${why}`);
+    } finally {
+      this.#isLooking = false;
     }
   }
 

@@ -56,6 +56,39 @@ const ATTACHED = "ATTACH and VACUUM INTO would leave the agent's database";
 export const ownRefusalOf = (action: number, first: string | null): string | undefined =>
   action === constants.SQLITE_ATTACH && first !== "" ? ATTACHED : undefined;
 
+/** Pragmas that show what a database is made of. */
+const LOOK_PRAGMAS = new Set([
+  "foreign_key_list",
+  "index_info",
+  "index_list",
+  "index_xinfo",
+  "table_info",
+  "table_list",
+  "table_xinfo",
+]);
+
+/** Why a step of a statement that may only read is refused. */
+export function lookRefusalOf(
+  action: number,
+  first: string | null,
+  second: string | null,
+): string | undefined {
+  switch (action) {
+    case constants.SQLITE_SELECT:
+    case constants.SQLITE_RECURSIVE:
+      return undefined;
+    case constants.SQLITE_READ:
+    case constants.SQLITE_FUNCTION:
+      return refusalOf(action, first, second, true);
+    case constants.SQLITE_PRAGMA:
+      return LOOK_PRAGMAS.has((first ?? "").toLowerCase()) ? undefined : ONLY_READS;
+    default:
+      return ONLY_READS;
+  }
+}
+
+const ONLY_READS = "a query only reads: SELECT, WITH, or PRAGMA table_info";
+
 /** Why a step of a statement is refused; undefined when it may go on. */
 export function refusalOf(
   action: number,

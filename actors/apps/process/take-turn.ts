@@ -15,6 +15,7 @@ import { AgentRefusal } from "../package/refusal.ts";
 import type { AnswerStreams, StreamMaker } from "./answer-streams.ts";
 import { DeliveryChain } from "./delivery-chain.ts";
 import { PROPS_HEADER, toProcessAnswer, toRequest } from "./exchange.ts";
+import { inspectAgent } from "./inspect-agent.ts";
 import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
 import { toProcessError } from "./process-errors.ts";
@@ -126,7 +127,7 @@ export class TurnTaker {
       };
       outcome = {
         result:
-          input.type === "inspect"
+          input.type === "inspect" || input.type === "query"
             ? await work()
             : await this.#agent.turn(props, work, input.type !== "frames"),
       };
@@ -169,7 +170,9 @@ export class TurnTaker {
         await this.#agent.due.wake();
         return NOTHING;
       case "inspect":
-        return this.#inspect();
+        return { type: "inspected", ...inspectAgent(this.#agent) };
+      case "query":
+        return { type: "queried", ...this.#agent.database.look(input.sql) };
       default:
         return input satisfies never;
     }
@@ -220,17 +223,6 @@ export class TurnTaker {
         result: serializeResult(name, result, this.#agent.limits.answerBytes),
       };
     });
-  }
-
-  #inspect(): TurnResult {
-    const { database, due, sockets } = this.#agent;
-    const nextWakeAt = due.nextAt();
-    return {
-      type: "inspected",
-      databaseBytes: database.log.bytes,
-      connections: sockets.count,
-      ...(nextWakeAt !== undefined && { nextWakeAt }),
-    };
   }
 }
 

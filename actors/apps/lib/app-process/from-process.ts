@@ -3,6 +3,7 @@
  * are.
  */
 import { z } from "zod";
+import { AgentInspection, QueryRows } from "../../../../schemas/apps/agent-inspection.ts";
 import { CloseToSend, GatewayName } from "../../../../schemas/apps/agent-sockets.ts";
 import { HeaderList } from "../../../../schemas/apps/app-exchange.ts";
 import type {
@@ -74,12 +75,8 @@ const TurnResult = z.discriminatedUnion("type", [
     request: Request,
     props: Bytes.optional(),
   }),
-  z.object({
-    type: z.literal("inspected"),
-    databaseBytes: Count,
-    connections: Count,
-    nextWakeAt: z.number().optional(),
-  }),
+  AgentInspection.extend({ type: z.literal("inspected") }),
+  QueryRows.extend({ type: z.literal("queried") }),
   z.object({ type: z.literal("nothing"), isPending: z.boolean().optional() }),
 ]);
 const OtherAgent = { className: z.string(), name: z.string() };

@@ -31,5 +31,12 @@ export const AREAS: readonly Area[] = [
     icon: "key",
     load: () => import("../oauth/pages.ts"),
   },
+  { path: "apps", label: "Apps and agents", icon: "app", load: () => import("../apps/pages.ts") },
+  {
+    path: "webhooks",
+    label: "Webhooks",
+    icon: "webhook",
+    load: () => import("../webhooks/pages.ts"),
+  },
   { path: "account", label: "Account", icon: "account", load: () => import("../account/pages.ts") },
 ];

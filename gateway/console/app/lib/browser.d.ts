@@ -1,7 +1,12 @@
 /** Declarations for what the type check cannot see: style sheets, and the part of Node that schemas use. */
 declare module "*.css" {}
 
+interface Buffer {
+  length: number;
+  toString(encoding?: string): string;
+}
 declare const Buffer: {
   byteLength(text: string): number;
-  from(text: string, encoding?: string): { length: number; toString(encoding?: string): string };
+  from(text: string, encoding?: string): Buffer;
+  from(bytes: ArrayBufferLike, offset: number, length: number): Buffer;
 };

@@ -1,0 +1,32 @@
+/** Lists agents by the subjects of their logs, of which each agent has one from the first time it was opened. */
+import { isAddress } from "../../../schemas/apps/app-names.ts";
+import {
+  agentLogSubject,
+  agentLogSubjects,
+  decodeKey,
+  STREAMS,
+} from "../../../schemas/subjects.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+
+const PREFIX = "agentlog.";
+
+export class AgentLogKeys {
+  readonly #bus: Pick<Bus, "subjectsOf">;
+
+  constructor(bus: Pick<Bus, "subjectsOf">) {
+    this.#bus = bus;
+  }
+
+  /** Keys of the agents of an app (`appKey`), or of those of one class, in any order. */
+  async beneath(app: string, className?: string): Promise<string[]> {
+    const filter = agentLogSubjects(className === undefined ? app : `${app}.${className}`);
+    const subjects = await this.#bus.subjectsOf(STREAMS.agents, filter);
+    return subjects.map((subject) => decodeKey(subject.slice(PREFIX.length)));
+  }
+
+  async has(key: string): Promise<boolean> {
+    if (!isAddress(key)) return false;
+    const subjects = await this.#bus.subjectsOf(STREAMS.agents, agentLogSubject(key));
+    return subjects.length > 0;
+  }
+}

@@ -1,0 +1,17 @@
+/** Where an agent is, in the REST API and in the console. Names of agents may have any characters. */
+
+export interface AgentPlace {
+  app: string;
+  className: string;
+  name: string;
+}
+
+/** Below the account. */
+export const agentPath = ({ app, className, name }: AgentPlace) =>
+  `/apps/${app}/agents/${className}/${encodeURIComponent(name)}`;
+
+export const agentPlace = ({ app, className, name }: AgentPlace) =>
+  `apps/${app}/agents/${className}/${encodeURIComponent(name)}`;
+
+export const webhooksPlace = ({ app, className, name }: AgentPlace) =>
+  `webhooks/${app}/${className}/${encodeURIComponent(name)}`;
