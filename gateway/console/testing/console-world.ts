@@ -103,7 +103,7 @@ export class ConsoleWorld implements AsyncDisposable {
 
   /** The secret that the page shows this once. */
   async secret(): Promise<string> {
-    return String(await this.page.evaluate('document.querySelector(".copyable code").innerText'));
+    return String(await this.page.evaluate('document.querySelector(".note .copyable code").innerText'));
   }
 
   /** Shows a page of the account by its address. */

@@ -27,3 +27,4 @@ export type WireCrawlEntry = z.output<typeof crawls.WireCrawlEntry>;
 export type WireAgentUsage = z.output<typeof apps.WireAgentUsage>;
 export type WireAppEntry = z.output<typeof apps.WireAppEntry>;
 export type WireStored = z.output<typeof repositories.WireStored>;
+export type WireAllowance = z.output<typeof clients.WireAllowance>;
