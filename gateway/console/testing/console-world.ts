@@ -103,7 +103,9 @@ export class ConsoleWorld implements AsyncDisposable {
 
   /** The secret that the page shows this once. */
   async secret(): Promise<string> {
-    return String(await this.page.evaluate('document.querySelector(".note .copyable code").innerText'));
+    return String(
+      await this.page.evaluate('document.querySelector(".note .copyable code").innerText'),
+    );
   }
 
   /** Shows a page of the account by its address. */
@@ -122,6 +124,13 @@ export class ConsoleWorld implements AsyncDisposable {
     const field = await this.page.waitForSelector(`aria/${label}[role="textbox"]`);
     await field?.evaluate((element) => (element as unknown as { select(): void }).select());
     await this.page.keyboard.press("Backspace");
+    await field?.type(text);
+  }
+
+  /** Replaces the value of a field for numbers. */
+  async type(label: string, text: string): Promise<void> {
+    const field = await this.page.waitForSelector(`aria/${label}[role="spinbutton"]`);
+    await field?.evaluate((element) => (element as unknown as { select(): void }).select());
     await field?.type(text);
   }
 
