@@ -1,4 +1,5 @@
 /** Who has allowed an OAuth client, and who has changed it. */
+import { useAccount } from "../lib/account.tsx";
 import type { PageParameters } from "../lib/pages.ts";
 import { ROOT } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
@@ -68,12 +69,20 @@ function Changes({ path }: { path: string }) {
           { name: "When", cell: ({ at }) => <Time at={at} /> },
           { name: "What", cell: ({ action }) => action.replaceAll("_", " ") },
           { name: "Fields", cell: ({ changes }) => changes.map(({ field }) => field).join(", ") },
-          {
-            name: "By",
-            cell: ({ by }) => (by.type === "system" ? "the platform" : <code>{by.id}</code>),
-          },
+          { name: "By", cell: ({ by }) => <Changer by={by} /> },
         ]}
       />
     </Card>
+  );
+}
+
+function Changer({ by }: Pick<WireOAuthChange, "by">) {
+  const { user } = useAccount();
+  if (by.type === "system") return <>the platform</>;
+  if (by.id === user.id) return <>you</>;
+  return (
+    <>
+      {by.type === "user" ? "user" : "token"} <code>{by.id}</code>
+    </>
   );
 }

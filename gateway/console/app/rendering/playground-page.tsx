@@ -219,7 +219,12 @@ function Shown({ result, action }: { result: Result; action: Action }) {
         </a>
       </p>
       {PICTURES.has(type) && <img class="shown" src={url} alt={`The page as a ${action}`} />}
-      {type === "application/pdf" && <iframe class="shown" src={url} title="The page as a PDF" />}
+      {type === "application/pdf" &&
+        (navigator.pdfViewerEnabled ? (
+          <iframe class="shown" src={url} title="The page as a PDF" />
+        ) : (
+          <p class="quiet">This browser shows no PDF inside a page. Download it.</p>
+        ))}
     </div>
   );
 }

@@ -70,7 +70,12 @@ function Bars({ days }: { days: WireUsage["days"] }) {
   const most = Math.max(1, ...days.map(({ browser_ms_used: ms }) => ms));
   const width = Math.max(10, days.length) * STEP;
   return (
-    <svg class="bars" viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
+    <svg
+      class="bars"
+      viewBox={`0 0 ${width} ${HEIGHT}`}
+      preserveAspectRatio="xMinYMid"
+      aria-hidden="true"
+    >
       {days.map(({ date, browser_ms_used: ms }, index) => {
         const height = Math.max(2, (ms / most) * (HEIGHT - 4));
         return (
