@@ -52,3 +52,4 @@ export type WireDeliveryContent = z.output<typeof deliveries.WireDeliveryContent
 export type WireTry = z.output<typeof deliveries.WireTry>;
 export type WireWebhook = z.output<typeof deliveries.WireWebhook>;
 export type WireWebhookContent = z.output<typeof deliveries.WireWebhookContent>;
+export type WireAllowance = z.output<typeof clients.WireAllowance>;
