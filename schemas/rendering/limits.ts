@@ -56,10 +56,10 @@ export const META_TITLE_CHARS_MAX = 1_024;
 /** Selectors of one scrape: as many tags as a page may get. Each is searched in the whole page. */
 export const SCRAPE_SELECTORS_MAX = 100;
 /**
- * Elements and texts of a page whose accessibility tree is read. Chromium describes each in some 1 kB, and the tree is
- * one message of CDP_MESSAGE_BYTES_MAX.
+ * Elements and texts of a page whose accessibility tree is read: several times the largest pages of documentation. The
+ * tree is one message of the browser, which takes some seconds and fits CDP_MESSAGE_BYTES_MAX.
  */
-export const ACCESSIBILITY_NODES_MAX = 30_000;
+export const ACCESSIBILITY_NODES_MAX = 100_000;
 
 // --- Pages ---
 
