@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect } from "chai";
 import Cloudflare from "cloudflare";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { PAGE_CALLS } from "../../schemas/rendering/http/page-calls.ts";
 import { openPageReader, type PageReader } from "../../scripts/testing/page-reader.ts";
 import { WebSite } from "../../scripts/testing/web-site.ts";
+import { REPOSITORY } from "../../scripts/tools.ts";
 import { type TestGateway, testGateway } from "../testing/test-gateway.ts";
 
 const UNKNOWN = "0".repeat(32);
@@ -13,7 +17,7 @@ interface Called {
   account_id: string;
 }
 
-const LAMP = { name: "Lamp", price: 12.5 };
+const LAMP = { name: "Desk lamp", price: 12.5 };
 
 /** Every rendering method of the public SDK that the platform offers, as its users call it. */
 const OFFERED: Record<string, (called: Called) => Promise<void>> = {
@@ -166,6 +170,21 @@ describe("rendering by the public SDK", function () {
     it(`browserRendering.${name}`, () => drive(called));
   }
 
+  it("answers are those that the guide shows", async () => {
+    const guide = readFileSync(join(REPOSITORY, "docs/guides/rendering-calls.md"), "utf8");
+    const shown = guide.matchAll(
+      /api browser-rendering\/(\w+) -d '(.*)'\n```\n+```json\n([\s\S]*?)```/g,
+    );
+    const names: string[] = [];
+    for (const [, name = "", sent = "", answer = ""] of shown) {
+      names.push(name);
+      const path = `/v4/accounts/${gateway.accountId}/browser-rendering/${name}`;
+      const { json, text } = await gateway.ask(path, { method: "POST", json: JSON.parse(sent) });
+      expect(placeless(json), `${name}: ${text}`).to.deep.equal(placeless(JSON.parse(answer)));
+    }
+    expect(names.toSorted()).to.deep.equal(Object.keys(PAGE_CALLS).toSorted());
+  });
+
   it("methods that are not offered get 404 and the reason", async () => {
     const methods = methodsOf(called.sdk.browserRendering);
     for (const { name, call } of methods.filter((method) => NOT_OFFERED.includes(method.name))) {
@@ -175,6 +194,14 @@ describe("rendering by the public SDK", function () {
     }
   });
 });
+
+/** Without places of elements, which fonts of the machine decide. */
+function placeless(answer: unknown): unknown {
+  const text = JSON.stringify(answer, (key, value) =>
+    ["top", "left", "width", "height"].includes(key) ? typeof value : value,
+  );
+  return JSON.parse(text);
+}
 
 interface Method {
   name: string;

@@ -13,6 +13,7 @@ import {
   type PageCallName,
   PageMeta,
 } from "../../schemas/rendering/http/page-calls.ts";
+import { PageReport } from "../../schemas/rendering/http/page-report.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import {
@@ -47,6 +48,9 @@ const RENDERS = {
 } as const;
 const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
 
+/** Of an answer with a report. */
+const JSON_TYPE = "application/json";
+
 const RENDER_PDF = {
   ...RENDERS,
   path: `${RENDERING}/pdf`,
@@ -55,7 +59,10 @@ const RENDER_PDF = {
   summary: "Print a page as a PDF",
   body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
   refusals: REFUSALS,
-  answer: { mediaType: "application/pdf", description: "The PDF" },
+  answer: {
+    mediaType: ["application/pdf", JSON_TYPE],
+    description: "The PDF; with report, JSON whose result is the PDF in base64, and the report",
+  },
 } as const;
 
 const TAKE_SCREENSHOT = {
@@ -66,7 +73,11 @@ const TAKE_SCREENSHOT = {
   summary: "Capture a page, or a part of it, as a picture",
   body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
   refusals: [...REFUSALS, "element_not_found"],
-  answer: { mediaType: PICTURE_MEDIA_TYPES, description: "The picture" },
+  answer: {
+    mediaType: [...PICTURE_MEDIA_TYPES, JSON_TYPE],
+    description:
+      "The picture; with report, JSON whose result is the picture in base64, and the report",
+  },
 } as const;
 
 const GET_USAGE = {
@@ -112,7 +123,9 @@ function renderPdf(parts: RenderingParts) {
     const task = { ...(await admit(parts, asked)), parameters: body };
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
-    await write({ ...reply, ...run, mediaType: "application/pdf" }, response, signal);
+    const answer = { ...reply, ...run };
+    const told = body.report ? inEnvelope(answer) : { ...answer, mediaType: "application/pdf" };
+    await write(told, response, signal);
   };
 }
 
@@ -124,7 +137,8 @@ function takeScreenshot(parts: RenderingParts) {
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
     const mediaType = mediaTypeOf(body.screenshotOptions);
-    await write({ ...reply, ...run, mediaType }, response, signal);
+    const answer = { ...reply, ...run };
+    await write(body.report ? inEnvelope(answer) : { ...answer, mediaType }, response, signal);
   };
 }
 
@@ -138,7 +152,10 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
     ...{ id, summary },
     body: { schema: request, bytesMax: RENDER_BODY_BYTES_MAX },
     refusals: name === "json" ? [...REFUSALS, "json_not_extracted"] : REFUSALS,
-    answer: { streamed: result, ...(hasMeta && { beside: { meta: PageMeta } }) },
+    answer: {
+      streamed: result,
+      beside: { ...(hasMeta && { meta: PageMeta }), report: PageReport.optional() },
+    },
     async handle(asked: Asked<unknown, RenderQuery, unknown>, response: Response) {
       const { caller, signal } = asked;
       const { accountId } = caller;
@@ -154,7 +171,7 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
 }
 
 /** Puts the members that the worker wrote into an envelope. */
-function inEnvelope({ bytes, chunks, ...run }: Omit<Rendered, "mediaType"> & { bytes: number }) {
+function inEnvelope({ bytes, chunks, ...run }: Omit<Rendered, "mediaType">): Rendered {
   const [before, after] = [Buffer.from(ENVELOPE_START), Buffer.from("}")];
   async function* whole() {
     yield before;
@@ -162,7 +179,8 @@ function inEnvelope({ bytes, chunks, ...run }: Omit<Rendered, "mediaType"> & { b
     yield after;
   }
   const mediaType = "application/json; charset=utf-8";
-  return { ...run, mediaType, bytes: before.length + bytes + after.length, chunks: whole() };
+  const length = bytes === null ? null : before.length + bytes + after.length;
+  return { ...run, mediaType, bytes: length, chunks: whole() };
 }
 
 function getUsage({ actors, browserMsPerDay }: RenderingParts) {

@@ -6,6 +6,25 @@
  */
 export const LOAD_REST_MS = 10_000;
 
+/** How long `settled` waits past the load event, where nothing is said and at most: charts take a second to draw. */
+export const SETTLE_MS = 2_000;
+export const SETTLE_MS_MAX = 30_000;
+/** A load event is waited for until no request began or ended for this long: what hangs may hang for ever. */
+export const LOAD_STALLED_MS = 2_000;
+/** A document that does not answer a look in this time is replaced by another, or computes. */
+export const LOOK_MS = 2_000;
+/** Silence after which a page with scripts has settled: timers that begin something are mostly shorter. */
+export const QUIET_MS = 250;
+/** Where something has changed since its load event: it may go on, and a busy page takes its time for that. */
+export const QUIET_AFTER_CHANGE_MS = 300;
+/** Where workers compute, which nobody sees. */
+export const QUIET_WITH_WORKERS_MS = 500;
+/** How often the function of `waitForFunction` is called, in milliseconds. */
+export const FUNCTION_POLLING_MS = 100;
+export const FUNCTION_POLLING_MS_MIN = 10;
+export const FUNCTION_POLLING_MS_MAX = 10_000;
+export const FUNCTION_CHARS_MAX = 65_536;
+
 /** How long an answer is kept where the request does not say, as in the public API. */
 export const RENDER_CACHE_SECONDS = 5;
 export const RENDER_CACHE_SECONDS_MAX = 86_400;
@@ -56,10 +75,18 @@ export const META_TITLE_CHARS_MAX = 1_024;
 /** Selectors of one scrape: as many tags as a page may get. Each is searched in the whole page. */
 export const SCRAPE_SELECTORS_MAX = 100;
 /**
- * Elements and texts of a page whose accessibility tree is read. Chromium describes each in some 1 kB, and the tree is
- * one message of CDP_MESSAGE_BYTES_MAX.
+ * Elements and texts of a page whose accessibility tree is read: several times the largest pages of documentation. The
+ * tree is one message of the browser, which takes some seconds and fits CDP_MESSAGE_BYTES_MAX.
  */
-export const ACCESSIBILITY_NODES_MAX = 30_000;
+export const ACCESSIBILITY_NODES_MAX = 100_000;
+
+// --- Reports of pages ---
+
+/** Entries of each list of a report, and characters of an address or an error in it: more than people read. */
+export const REPORT_ENTRIES_MAX = 100;
+export const REPORT_TEXT_CHARS_MAX = 1_000;
+/** Bytes of a document or picture that stands in an answer with its report: a picture's most. */
+export const REPORTED_BYTES_MAX = SCREENSHOT_BYTES_MAX;
 
 // --- Pages ---
 

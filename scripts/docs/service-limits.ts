@@ -84,6 +84,7 @@ import {
   LIVE_VIEWS_MAX,
 } from "../../schemas/rendering/devtools-limits.ts";
 import {
+  ACCESSIBILITY_NODES_MAX,
   BROWSER_TIME_CHECK_MS,
   PAGES_PER_COMPUTING_PAGE,
   RENDER_CACHE_BYTES_MAX,
@@ -91,6 +92,8 @@ import {
   RENDER_CACHE_SECONDS_MAX,
   RENDERER_MEMORY_BYTES_MAX,
   RENDERER_TRIES_MAX,
+  RESULT_BYTES_MAX,
+  SCRAPE_SELECTORS_MAX,
   SCREENSHOT_BYTES_MAX,
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
@@ -165,7 +168,7 @@ export const RENDERING: readonly LimitRow[] = [
     `${time(BROWSER_SECONDS_PER_DAY * 1_000)} a day (UTC, [settable](configuration.md)), checked when a page is queued, when it starts, and every ${time(BROWSER_TIME_CHECK_MS)} while it loads`,
     "429 with Retry-After until midnight UTC",
   ],
-  ["body of a request for a PDF or a picture", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
+  ["body of a request for a page", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
   [
     "a picture; a png of a full page",
     `${count(SCREENSHOT_SIDE_PX_MAX)} device pixels a side, ${count(SCREENSHOT_PIXELS_MAX)} in all, ${bytes(SCREENSHOT_BYTES_MAX)}; ${count(TALL_PICTURE_PX_MAX)} down, ${count(TALL_PICTURE_PIXELS_MAX)} in all`,
@@ -213,13 +216,23 @@ export const RENDERING: readonly LimitRow[] = [
     "404",
   ],
   [
+    "a result as text: HTML, Markdown, links, elements, a tree",
+    `${bytes(RESULT_BYTES_MAX)}`,
+    "422: nothing is cut",
+  ],
+  [
+    "selectors of one scrape; elements and texts of a page whose accessibility tree is read",
+    `${count(SCRAPE_SELECTORS_MAX)}; ${count(ACCESSIBILITY_NODES_MAX)}`,
+    "400; 422",
+  ],
+  [
     "a navigation; a wait; printing",
     `${time(GOTO_TIMEOUT_MS_MAX)}; ${time(WAIT_TIMEOUT_MS_MAX)}; ${time(PRINT_TIMEOUT_MS_MAX)}`,
     "422",
   ],
   ["bytes that a page may load", `${bytes(EGRESS_BYTES_MAX)}`, "its connections are cut"],
   [
-    "tasks of a lane, waiting and running; PDFs and screenshots of one account",
+    "tasks of a lane, waiting and running; pages of one account",
     `${count(LANE_TASKS_MAX)} each`,
     "429 at once; Retry-After is the last queue time",
   ],

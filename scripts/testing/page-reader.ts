@@ -22,6 +22,9 @@ export interface PageReader {
     setWaiting?: (isWaiting: boolean) => void,
     // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever call it runs.
   ): Promise<any>;
+  /** The same for parameters that are parsed already, also of calls that answer bytes. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  runParsed(name: PageCallName | "pdf" | "screenshot", parameters: object): Promise<any>;
   refused(name: PageCallName, request: object): Promise<ActorError>;
   close(): Promise<void>;
 }
@@ -34,8 +37,13 @@ export function openPageReader(providers: Record<string, string> = {}): PageRead
   const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
   const parts = { ...renderParts(pool), extractor };
   const worker = renderWorker(parts, { interactive: 2, batch: 1, browserMsPerDay: 0 });
-  const run: PageReader["run"] = async (name, request, setWaiting = () => {}) => {
-    const parameters = PAGE_CALLS[name].request.parse(request);
+  const run: PageReader["run"] = (name, request, setWaiting) =>
+    runParsed(name, PAGE_CALLS[name].request.parse(request), setWaiting);
+  const runParsed = async (
+    name: PageCallName | "pdf" | "screenshot",
+    parameters: object,
+    setWaiting = (_: boolean) => {},
+  ) => {
     const input = { account: "a", parameters, deadlineAt: systemClock.now() + DEADLINE_MS };
     // Safe: the message and its request come from one row of the table.
     const handle = worker.handlers[name] as typeof worker.handlers.content;
@@ -46,6 +54,7 @@ export function openPageReader(providers: Record<string, string> = {}): PageRead
   return {
     worker,
     run,
+    runParsed: (name, parameters) => runParsed(name, parameters),
     refused: (name, request) => refusalOf(run(name, request)),
     async close() {
       await Promise.all([parts.markdown.close(), checker.close(), pool.close()]);

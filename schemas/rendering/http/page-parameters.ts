@@ -19,7 +19,15 @@ import {
   WAIT_TIMEOUT_MS,
   WAIT_TIMEOUT_MS_MAX,
 } from "../../limits.ts";
-import { FAILING_STATUSES_MAX } from "../limits.ts";
+import {
+  FAILING_STATUSES_MAX,
+  FUNCTION_CHARS_MAX,
+  FUNCTION_POLLING_MS,
+  FUNCTION_POLLING_MS_MAX,
+  FUNCTION_POLLING_MS_MIN,
+  SETTLE_MS,
+  SETTLE_MS_MAX,
+} from "../limits.ts";
 import { Cookies } from "./cookies.ts";
 import { compilePattern } from "./request-pattern.ts";
 
@@ -74,7 +82,13 @@ const Pattern = z
   });
 const Patterns = z.array(Pattern).max(PATTERNS_MAX);
 
-export const LoadEvent = z.enum(["load", "domcontentloaded", "networkidle0", "networkidle2"]);
+export const LoadEvent = z.enum([
+  "settled",
+  "load",
+  "domcontentloaded",
+  "networkidle0",
+  "networkidle2",
+]);
 export type LoadEvent = z.output<typeof LoadEvent>;
 
 const GotoOptions = z
@@ -83,10 +97,16 @@ const GotoOptions = z
       .union([LoadEvent, z.array(LoadEvent).min(1).max(LoadEvent.options.length)], {
         error: `Expected one of ${LoadEvent.options.join(", ")}, or an array of them`,
       })
-      .default("domcontentloaded")
+      .optional()
       .describe(
-        "Event or events after which the page counts as loaded. networkidle0 and networkidle2: loaded, then 500 ms with at most 0 or 2 requests in flight",
+        "Event or events after which the page counts as loaded. settled, which a page has when absent: its load event, then network, document, finite animations and canvases are quiet. networkidle0 and networkidle2: loaded, then 500 ms with at most 0 or 2 requests in flight. Crawls wait for domcontentloaded when absent",
       ),
+    settleTimeout: z
+      .int()
+      .min(1)
+      .max(SETTLE_MS_MAX)
+      .default(SETTLE_MS)
+      .describe("Milliseconds past the load event that settled waits at most"),
     timeout: z
       .int()
       .min(1)
@@ -238,8 +258,37 @@ export const pageParameterFields = {
   ),
 };
 
+const WaitForFunction = z.strictObject(
+  {
+    function: z
+      .string()
+      .min(1)
+      .max(FUNCTION_CHARS_MAX)
+      .describe("JavaScript: an expression, or a function that is called, also an async one"),
+    timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
+    polling: z
+      .int()
+      .min(FUNCTION_POLLING_MS_MIN)
+      .max(FUNCTION_POLLING_MS_MAX)
+      .default(FUNCTION_POLLING_MS)
+      .describe("Milliseconds between two calls"),
+  },
+  { error: shapedLike({ function: "() => window.isReady" }) },
+);
+export type WaitForFunction = z.output<typeof WaitForFunction>;
+
 /** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
 export const documentFields = {
+  waitForFunction: WaitForFunction.optional().describe(
+    "JavaScript to call in the page, after waitForSelector, until it gives something true",
+  ),
+  report: z
+    .boolean()
+    .optional()
+    .meta({ default: false })
+    .describe(
+      "Answer JSON with `report` beside `result`: what the page did while it loaded. A PDF or a picture is then text in base64",
+    ),
   scrollPage: z
     .boolean()
     .optional()

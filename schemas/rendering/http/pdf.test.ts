@@ -454,7 +454,7 @@ describe("PdfRequest", () => {
     });
     expect(request).to.deep.equal({
       url: "http://x",
-      gotoOptions: { waitUntil: "load", timeout: 30_000 },
+      gotoOptions: { waitUntil: "load", timeout: 30_000, settleTimeout: 2_000 },
       pdfOptions: { timeout: 30_000 },
     });
     expect(PdfRequest.parse(JSON.parse(JSON.stringify(request)))).to.deep.equal(request);

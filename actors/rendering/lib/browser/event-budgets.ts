@@ -23,7 +23,7 @@ const SESSION_LENGTH = SESSION_START.length + ID_LENGTH + '"}'.length;
 const CONTEXT_START = '"browserContextId":"';
 const METHOD_CHARS_MAX = 64;
 
-/** Events that nobody listens to, and of which a page makes as many as it likes. */
+/** Events that few callers listen to, and of which a page makes as many as it likes. */
 const UNHEARD = new Set(["Runtime.consoleAPICalled", "Runtime.exceptionThrown"]);
 /** Frames and workers: each is set up by calls of its own. */
 const BEGINNINGS = new Set(["Target.targetCreated", "Target.attachedToTarget"]);
@@ -41,6 +41,8 @@ interface Budget {
   /** Called once, when it is spent. */
   spent: () => void;
   isSpent: boolean;
+  /** Somebody listens to what the page says in its console. */
+  isHeard: boolean;
   sessions: Set<string>;
 }
 
@@ -63,6 +65,7 @@ export class EventBudgets {
       used: 0,
       spent,
       isSpent: false,
+      isHeard: false,
       sessions: new Set(),
     });
   }
@@ -74,6 +77,12 @@ export class EventBudgets {
     budget.left = PAGE_EVENTS_AT_ONCE_MAX;
     budget.countedAt = this.#clock.monotonic();
     budget.used = 0;
+  }
+
+  /** From now on somebody listens to the console of the context. */
+  hear(contextId: string): void {
+    const budget = this.#contexts.get(contextId);
+    if (budget !== undefined) budget.isHeard = true;
   }
 
   /** When the context is gone. */
@@ -107,7 +116,7 @@ export class EventBudgets {
       if (budget.isSpent) return ENDS.has(method);
       if (method === "Target.attachedToTarget") this.#learn(message, contextId, budget);
     }
-    return !UNHEARD.has(method);
+    return budget?.isHeard === true || !UNHEARD.has(method);
   }
 
   #charge(budget: Budget, cost: number): void {

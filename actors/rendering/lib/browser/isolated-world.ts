@@ -8,9 +8,16 @@ export interface IsolatedWorld {
   frameId: string;
 }
 
-/** The expression's value. */
-export async function evaluateApart(world: IsolatedWorld, expression: string): Promise<unknown> {
-  const { result, exceptionDetails } = await evaluate(world, expression).catch((cause) => {
+/**
+ * The expression's value. Globals of a named world are there for the next expression too, as long as the document is.
+ */
+export async function evaluateApart(
+  world: IsolatedWorld,
+  expression: string,
+  worldName?: string,
+): Promise<unknown> {
+  const evaluated = evaluate(world, expression, worldName);
+  const { result, exceptionDetails } = await evaluated.catch((cause) => {
     const left = cause instanceof ProtocolError && cause.name === "ProtocolError";
     throw left ? unusable("it left while it was used") : cause;
   });
@@ -21,8 +28,10 @@ export async function evaluateApart(world: IsolatedWorld, expression: string): P
 async function evaluate(
   { session, frameId }: IsolatedWorld,
   expression: string,
+  worldName?: string,
 ): Promise<Protocol.Runtime.EvaluateResponse> {
-  const world = await session.send("Page.createIsolatedWorld", { frameId });
+  const named = worldName === undefined ? {} : { worldName };
+  const world = await session.send("Page.createIsolatedWorld", { frameId, ...named });
   const contextId = world.executionContextId;
   const how = { contextId, awaitPromise: true, returnByValue: true };
   return await session.send("Runtime.evaluate", { expression, ...how });

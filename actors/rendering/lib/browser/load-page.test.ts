@@ -16,6 +16,8 @@ import { NETWORK_POLLING_MS, NETWORK_QUIET_MS } from "./wait-for-quiet.ts";
 const doneAfter = (ms: number) => `<title>early</title><script>
   setTimeout(() => { document.title = "late"; document.body.append(document.createElement("b")) }, ${ms})</script><body>`;
 
+const DOCUMENT_LOADED = { waitUntil: "domcontentloaded" as const };
+
 describe("loadPage", function () {
   this.timeout(120_000);
   const pool = openPool();
@@ -37,7 +39,7 @@ describe("loadPage", function () {
     const slow = (wait: string) =>
       `<title>early</title><img src="${site.url}/slow.png"><script>on${wait} = () => document.title = "${wait}"</script>`;
 
-    it("domcontentloaded is the default, and does not wait for images before the other waits", async () => {
+    it("domcontentloaded does not wait for images before the other waits", async () => {
       const html = (host: string) => `<title>x</title><img src="${host}/held.png"><script>
         onload = () => document.title += " load"</script>`;
       const content = `document.title += " tag"; new Image().src = "${site.url}/go"`;
@@ -49,11 +51,11 @@ describe("loadPage", function () {
         if (held.length === 2) for (const one of held.splice(0)) one.end();
       };
       for (const path of ["/held.png", "/go"]) site.page(path, hold);
-      expect((await print(pool, { html: html(site.url), addScriptTag })).title).to.equal(
-        "x tag load",
-      );
+      const asked = { addScriptTag, gotoOptions: DOCUMENT_LOADED };
+      const printed = await print(pool, { html: html(site.url), ...asked });
+      expect(printed.title).to.equal("x tag load");
       const url = site.page("/images", html(""));
-      expect((await print(pool, { url, addScriptTag })).title).to.equal("x tag load");
+      expect((await print(pool, { url, ...asked })).title).to.equal("x tag load");
     });
 
     it("the load event comes before the print, even where Chromium is asked to print as the last image ends", async () => {
@@ -73,7 +75,8 @@ describe("loadPage", function () {
           if (held.length === 2) setTimeout(release, ms);
         };
         for (const path of ["/held.png", "/go"]) site.page(path, hold);
-        const { title } = await print(pool, { url, addScriptTag: [{ content }] });
+        const asked = { addScriptTag: [{ content }], gotoOptions: DOCUMENT_LOADED };
+        const { title } = await print(pool, { url, ...asked });
         expect(title, `${ms} ms`).to.equal("x load");
       }
     });
@@ -86,7 +89,11 @@ describe("loadPage", function () {
           return systemClock.wait(ms, signal);
         };
         const url = site.page("/unfinished", `<title>x</title>${html}`);
-        const { title } = await print(pool, { url }, { clock: { ...systemClock, wait } });
+        const { title } = await print(
+          pool,
+          { url, gotoOptions: DOCUMENT_LOADED },
+          { clock: { ...systemClock, wait } },
+        );
         expect(title).to.equal("x");
         return waits;
       };

@@ -3,14 +3,17 @@ import { PuppeteerError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { GOTO_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import type { LoadEvent } from "../../../../schemas/rendering/http/page-parameters.ts";
+import { SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 import { checkSelector } from "./css-selector.ts";
 import { definedOf } from "./defined-of.ts";
+import { functionTrue } from "./function-true.ts";
 import { MainDocument } from "./main-document.ts";
 import { netErrorOf } from "./navigation-errors.ts";
 import type { PageRequest } from "./prepare-page.ts";
 import type { RenderContext } from "./render-context.ts";
+import { settled } from "./settled.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
 export interface Limits {
@@ -18,9 +21,14 @@ export interface Limits {
   clock: Clock;
   /** Whether the document that has come is to be had as with `bestAttempt`. */
   isEnough?: () => boolean;
+  /** What is waited for where the caller names nothing. */
+  waitUntil?: LoadEvent;
 }
 
-const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_MS } as const;
+const NO_GOTO_OPTIONS: NonNullable<PageRequest["gotoOptions"]> = {
+  timeout: GOTO_TIMEOUT_MS,
+  settleTimeout: SETTLE_MS,
+};
 
 /**
  * Returns the watch over the document, to be disposed of; call its `check` before the page is used, since a page may
@@ -29,26 +37,31 @@ const NO_GOTO_OPTIONS = { waitUntil: "domcontentloaded", timeout: GOTO_TIMEOUT_M
 export async function loadPage(
   context: Pick<RenderContext, "page" | "frameId" | "egress" | "evaluate">,
   parameters: PageRequest,
-  { signal, clock, isEnough = () => false }: Limits,
+  { signal, clock, isEnough = () => false, waitUntil: preset = "domcontentloaded" }: Limits,
 ): Promise<MainDocument> {
   const { page } = context;
   using watching = new DisposableStack();
   const document = watching.use(new MainDocument(context, parameters));
-  const requests = new RequestsInFlight(page);
+  const requests = new RequestsInFlight(page, clock);
   const isBestAttempt = () => parameters.bestAttempt === true || isEnough();
 
   await load();
   document.check();
+  const tagMs = { ms: parameters.gotoOptions?.timeout ?? GOTO_TIMEOUT_MS, signal, clock };
   // Both kinds in the order given, since a later rule may override an earlier one.
   for (const tag of parameters.addStyleTag ?? []) {
-    await attempt(() => addTag("style", () => page.addStyleTag(definedOf(tag))));
+    await attempt(() => addTag("style", tagMs, () => page.addStyleTag(definedOf(tag))));
   }
   // Without JavaScript a script tag does nothing, and there would be no event to wait for.
   const scripts = parameters.setJavaScriptEnabled === false ? [] : (parameters.addScriptTag ?? []);
   for (const tag of scripts) {
-    await attempt(() => addTag("script", () => page.addScriptTag(definedOf(tag))));
+    await attempt(() => addTag("script", tagMs, () => page.addScriptTag(definedOf(tag))));
   }
-  await attempt(waitForSelector);
+  await attempt(() => waitForSelector(context, parameters, { signal, clock }));
+  await attempt(async () => {
+    const { waitForFunction } = parameters;
+    if (waitForFunction) await functionTrue(page, waitForFunction, { signal, clock });
+  });
   if (parameters.waitForTimeout !== undefined) {
     await clock.wait(parameters.waitForTimeout, signal);
     signal.throwIfAborted();
@@ -58,8 +71,9 @@ export async function loadPage(
   return document;
 
   async function load(): Promise<void> {
-    const { waitUntil, timeout, ...options } = parameters.gotoOptions ?? NO_GOTO_OPTIONS;
-    const { events, requestsMax } = waitsOf(waitUntil);
+    const { gotoOptions = NO_GOTO_OPTIONS } = parameters;
+    const { waitUntil = preset, timeout, settleTimeout, ...options } = gotoOptions;
+    const { events, requestsMax, isSettled } = waitsOf(waitUntil);
     const error = () =>
       new ActorError(
         "navigation_timed_out",
@@ -76,6 +90,8 @@ export async function loadPage(
         await document.checkContent(parameters.failOnStatus);
         if (requestsMax !== undefined)
           await requests.quiet(requestsMax, { signal: limited, clock });
+        const limits = { signal: limited, clock, settleMs: settleTimeout };
+        if (isSettled) await settled(context, { ...limits, requests });
       });
     } catch (cause) {
       const netError = netErrorOf(cause);
@@ -83,29 +99,6 @@ export async function loadPage(
       const here = document.arrived || parameters.html !== undefined;
       if (!(isBestAttempt() && here && isTimeout(cause)) || signal.aborted) throw cause;
     }
-  }
-
-  async function addTag(what: string, add: () => Promise<unknown>): Promise<void> {
-    const ms = parameters.gotoOptions?.timeout ?? GOTO_TIMEOUT_MS;
-    const error = () =>
-      new ActorError("wait_timed_out", `Cannot add ${what} tag: it took longer than ${ms} ms`);
-    try {
-      await within({ ms, error, signal, clock }, add);
-    } catch (cause) {
-      if (cause instanceof ActorError || cause instanceof PuppeteerError) throw cause;
-      throw new ActorError("network_failed", `Cannot add ${what} tag: it could not be loaded`);
-    }
-  }
-
-  async function waitForSelector(): Promise<void> {
-    if (parameters.waitForSelector === undefined) return;
-    const { selector, timeout: ms, visible = false, hidden = false } = parameters.waitForSelector;
-    const error = () =>
-      new ActorError("wait_timed_out", `Cannot find "${selector}": it did not come in ${ms} ms`);
-    await within({ ms, error, signal, clock }, async (limited) => {
-      await checkSelector(context, selector, "/waitForSelector/selector");
-      await page.waitForSelector(selector, { visible, hidden, timeout: 0, signal: limited });
-    });
   }
 
   async function attempt(wait: () => Promise<void>): Promise<void> {
@@ -118,14 +111,46 @@ export async function loadPage(
   }
 }
 
+async function addTag(
+  what: string,
+  limits: { ms: number; signal: AbortSignal; clock: Clock },
+  add: () => Promise<unknown>,
+): Promise<void> {
+  const took = `it took longer than ${limits.ms} ms`;
+  const error = () => new ActorError("wait_timed_out", `Cannot add ${what} tag: ${took}`);
+  try {
+    await within({ ...limits, error }, add);
+  } catch (cause) {
+    if (cause instanceof ActorError || cause instanceof PuppeteerError) throw cause;
+    throw new ActorError("network_failed", `Cannot add ${what} tag: it could not be loaded`);
+  }
+}
+
+async function waitForSelector(
+  context: Pick<RenderContext, "page" | "evaluate">,
+  { waitForSelector: wanted }: PageRequest,
+  limits: { signal: AbortSignal; clock: Clock },
+): Promise<void> {
+  if (wanted === undefined) return;
+  const { selector, timeout: ms, visible = false, hidden = false } = wanted;
+  const error = () =>
+    new ActorError("wait_timed_out", `Cannot find "${selector}": it did not come in ${ms} ms`);
+  await within({ ...limits, ms, error }, async (signal) => {
+    await checkSelector(context, selector, "/waitForSelector/selector");
+    await context.page.waitForSelector(selector, { visible, hidden, timeout: 0, signal });
+  });
+}
+
 /** Load events for puppeteer, and how many requests may be in flight after them. */
 function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
   const wanted = new Set([waitUntil].flat());
   const requestsMax = wanted.has("networkidle0") ? 0 : wanted.has("networkidle2") ? 2 : undefined;
   const events: ("load" | "domcontentloaded")[] = [];
-  if (wanted.has("domcontentloaded")) events.push("domcontentloaded");
+  const isSettled = wanted.has("settled");
+  // What settles may never have its load event, and does not wait for that without end.
+  if (wanted.has("domcontentloaded") || isSettled) events.push("domcontentloaded");
   if (wanted.has("load") || requestsMax !== undefined) events.push("load");
-  return { events, requestsMax };
+  return { events, requestsMax, isSettled };
 }
 
 function isTimeout(error: unknown): boolean {

@@ -143,8 +143,8 @@ export class RenderContext implements AsyncDisposable {
    * The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts
    * redefine.
    */
-  async evaluate(expression: string): Promise<unknown> {
-    return await evaluateApart(this, expression);
+  async evaluate(expression: string, worldName?: string): Promise<unknown> {
+    return await evaluateApart(this, expression, worldName);
   }
 
   /**
@@ -171,6 +171,11 @@ export class RenderContext implements AsyncDisposable {
   begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
     if (!besideOthers) this.egress.begin({ bytesMax });
     this.#budgets.renew(idOf(this.#context));
+  }
+
+  /** Lets the console of the context through, whose events count in its budget anyway. */
+  hearConsole(): void {
+    this.#budgets.hear(idOf(this.#context));
   }
 
   /** Closes the page, its storage and its connections. */

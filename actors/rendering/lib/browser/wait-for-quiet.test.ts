@@ -16,7 +16,7 @@ describe("RequestsInFlight", function () {
     const { page } = context;
     const ended: string[] = [];
     page.on("requestfailed", (request) => ended.push(request.url()));
-    const requests = new RequestsInFlight(page);
+    const requests = new RequestsInFlight(page, clock);
     // The browser itself refuses this port, without a word from our process.
     const html = `<script>
       const made = new Promise((resolve) => setTimeout(() => {

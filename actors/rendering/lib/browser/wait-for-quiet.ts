@@ -22,9 +22,12 @@ export class RequestsInFlight {
   readonly #requests = new Set<HTTPRequest>();
   readonly #ended = new WeakSet<HTTPRequest>();
   #changed = new AbortController();
+  #changedAt: number | undefined;
+  readonly #clock: Pick<Clock, "monotonic">;
 
   /** Counts from now on, so make one before the page loads. */
-  constructor(page: Page) {
+  constructor(page: Page, clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
     page.on("request", (request) => {
       // Puppeteer tells of a request a moment later than the browser did; by then it may have told of its end.
       if (NEVER_AWAITED.has(request.resourceType()) || this.#ended.has(request)) return;
@@ -63,6 +66,27 @@ export class RequestsInFlight {
     }
   }
 
+  /** Requests in flight. */
+  get count(): number {
+    return this.#requests.size;
+  }
+
+  /** Milliseconds since the last request began or ended; 0 while one is in flight. */
+  quietMs(): number {
+    return this.#requests.size > 0 ? 0 : this.unchangedMs();
+  }
+
+  /** Milliseconds since the last request began or ended. */
+  unchangedMs(): number {
+    if (this.#changedAt === undefined) return Number.POSITIVE_INFINITY;
+    return this.#clock.monotonic() - this.#changedAt;
+  }
+
+  /** Whether a request began or ended since then, by the clock. */
+  changedSince(at: number): boolean {
+    return this.#changedAt !== undefined && this.#changedAt > at;
+  }
+
   #nextChange(): Promise<void> {
     const { signal } = this.#changed;
     return new Promise((resolve) => {
@@ -72,6 +96,7 @@ export class RequestsInFlight {
 
   #change(): void {
     const changed = this.#changed;
+    this.#changedAt = this.#clock.monotonic();
     this.#changed = new AbortController();
     changed.abort();
   }

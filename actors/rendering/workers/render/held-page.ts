@@ -4,6 +4,7 @@
  */
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
+import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
@@ -14,6 +15,7 @@ import { NavigationCount } from "../../lib/browser/navigation-count.ts";
 import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { PageRecord } from "./record-page.ts";
 import { watchComputing } from "./watch-computing.ts";
 
 /** A page that times out and has replaced its document as often is not slow: it reloads or navigates by itself. */
@@ -38,8 +40,11 @@ export class HeldPage implements AsyncDisposable {
   readonly limits: Limits;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
+  readonly #stopWatching: () => void;
   readonly #time: Stopwatch;
   readonly #resources: AsyncDisposableStack;
+  #record: PageRecord | undefined;
+  #loadMs = 0;
 
   /** `signal` gives the task up. */
   static async open(
@@ -60,13 +65,17 @@ export class HeldPage implements AsyncDisposable {
     else ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
     const navigations = resources.use(new NavigationCount(context));
+    const left = new AbortController();
+    const stopWatching = () => left.abort(OVER);
+    resources.defer(stopWatching);
     if (setWaiting) {
-      const left = new AbortController();
-      resources.defer(() => left.abort(OVER));
       const watched = { signal: AbortSignal.any([ended, left.signal]), clock };
       void watchComputing(context.session, watched, setWaiting);
     }
-    return new HeldPage({ context, limits, action, navigations, resources: resources.move() });
+    return new HeldPage({
+      ...{ context, limits, action, navigations, stopWatching },
+      resources: resources.move(),
+    });
   }
 
   /** Use `open`. */
@@ -75,12 +84,15 @@ export class HeldPage implements AsyncDisposable {
     limits: Limits;
     action: Action;
     navigations: NavigationCount;
+    /** Ends the watch over what the page computes. */
+    stopWatching: () => void;
     resources: AsyncDisposableStack;
   }) {
     this.context = parts.context;
     this.limits = parts.limits;
     this.#action = parts.action;
     this.#navigations = parts.navigations;
+    this.#stopWatching = parts.stopWatching;
     this.#resources = parts.resources;
     this.#time = new Stopwatch(parts.limits.clock);
   }
@@ -92,8 +104,19 @@ export class HeldPage implements AsyncDisposable {
 
   /** Brings the page to the state its caller wants it in; see `loadPage`. */
   async load(parameters: PageRequest): Promise<MainDocument> {
+    if (parameters.report) this.#record = this.#resources.use(new PageRecord(this.context));
     await preparePage(this.context, parameters);
-    return await loadPage(this.context, parameters, this.limits);
+    const limits = { ...this.limits, waitUntil: "settled" as const };
+    const document = await loadPage(this.context, parameters, limits);
+    this.#loadMs = this.browserMs;
+    return document;
+  }
+
+  /** Returns what the page did, where its caller asks for that. */
+  report({ status }: Pick<MainDocument, "status">): PageReport | undefined {
+    if (this.#record === undefined) return undefined;
+    const timings = { loadMs: this.#loadMs, browserMs: this.browserMs };
+    return { ...this.#record.report(), status: status ?? null, timings };
   }
 
   /** The work, its failures told as what they mean to the caller. */
@@ -117,6 +140,7 @@ export class HeldPage implements AsyncDisposable {
   /** Leaves the page, which the browser closes in its own time. Nobody waits for that. */
   leave(): void {
     this.#time.stop();
+    this.#stopWatching();
     this.context.release();
   }
 

@@ -1,7 +1,7 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
 import { OVER } from "../../../runtime/lib/clock.ts";
-import { within } from "../../../runtime/lib/time-limit.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
+import { patiently } from "../../lib/browser/patiently.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 
 /** From the last image to the load event; a page that has none, or a script that hangs, is printed without. */
@@ -58,17 +58,6 @@ export async function loadedSoon(
   } finally {
     page.off("load", load);
   }
-}
-
-/** Waits for a bounded time. A condition that is not met by then is no failure. */
-export async function patiently(
-  { ms, signal, clock }: Limits & { ms: number },
-  wait: (signal: AbortSignal) => Promise<unknown>,
-): Promise<void> {
-  const late = new Error("it did not come in time");
-  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
-    if (error !== late) throw error;
-  });
 }
 
 // Runs in the page.

@@ -1,4 +1,6 @@
 /** One pdf task from its parameters to its bytes. */
+
+import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
@@ -18,6 +20,8 @@ export interface PrintedPdf {
   summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
   /** Returns the figures that follow the bytes when all were read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
+  /** What the page did, where that was asked for. */
+  report: PageReport | undefined;
 }
 
 /**
@@ -34,17 +38,17 @@ export async function printPdf(
     await HeldPage.open(pool, { action: "print", deadlineAt, hold, setWaiting }, limits),
   );
 
-  const { stream, first, status } = await held.explained(async () => {
+  const { stream, first, status, report } = await held.explained(async () => {
     using document = await held.load(parameters);
     const stream = await PdfStream.print(held.context, parameters, { ...held.limits, document });
     // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
     const first = [await stream.read()];
     if (!stream.ended) first.push(await stream.read());
-    return { stream, first, status: document.status };
+    return { stream, first, status: document.status, report: held.report(document) };
   });
   if (stream.ended) held.leave();
   const rest = resources.move();
-  return { chunks: chunks(), browserMs: () => held.browserMs, summary, trailer };
+  return { chunks: chunks(), browserMs: () => held.browserMs, summary, trailer, report };
 
   async function* chunks() {
     await using _ = rest;

@@ -1,5 +1,6 @@
 /** One task of a page from its parameters to its answer: loads the page, lets an output take from it, and leaves it. */
 import { ActorError } from "../../../../schemas/errors.ts";
+import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
@@ -20,6 +21,8 @@ export interface Rendered<A> {
   browserMs: number;
   /** The status that the page's site answered. Undefined for a submitted document. */
   status: number | undefined;
+  /** What the page did, where that was asked for. */
+  report: PageReport | undefined;
 }
 
 /** Rejects as `printPdf` does. */
@@ -36,7 +39,7 @@ export async function renderPage<P extends PageParameters, A>(
       "wait_timed_out",
       `Cannot ${task.action} the page: it took longer than ${ms} ms`,
     );
-  const { make, status } = await held.explained(async () => {
+  const { make, status, report } = await held.explained(async () => {
     using document = await held.load(shown(parameters, task));
     const make = await within({ ...limits, ms, error }, async (signal) => {
       const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal, clock: limits.clock };
@@ -47,13 +50,13 @@ export async function renderPage<P extends PageParameters, A>(
       return await output({ context, document, limits: patience }, parameters);
     });
     document.check();
-    return { make, status: document.status };
+    return { make, status: document.status, report: held.report(document) };
   });
   held.leave();
   // What is left to do needs no browser, and waits for models or another thread.
   task.setWaiting?.(true);
   const answer = await held.explained(() => make(limits.signal));
-  return { answer, browserMs: held.browserMs, status };
+  return { answer, browserMs: held.browserMs, status, report };
 }
 
 /** A page that becomes a picture is shown as large as it is laid out, which costs time. */

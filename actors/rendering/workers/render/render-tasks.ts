@@ -4,9 +4,10 @@ import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import type { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
-import { RENDERER_TRIES_MAX } from "../../../../schemas/rendering/limits.ts";
+import { RENDERER_TRIES_MAX, REPORTED_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import {
@@ -19,7 +20,7 @@ import { AccountTime } from "./account-time.ts";
 import type { Action } from "./held-page.ts";
 import type { Output, PageParameters, ReadAnswer } from "./outputs/output.ts";
 import { membersOf } from "./outputs/read-text.ts";
-import { printPdf } from "./print-pdf.ts";
+import { type PrintedPdf, printPdf } from "./print-pdf.ts";
 import type { RenderCache } from "./render-cache.ts";
 import { renderPage } from "./render-page.ts";
 import { pictureOutput } from "./take-screenshot.ts";
@@ -60,6 +61,7 @@ export class RenderTasks {
     return await this.#tried(task, input.account, async (signal, hold) => {
       const held = { ...input, hold, setWaiting: task.setWaiting };
       const printed = await printPdf(pool, held, { signal, clock });
+      if (printed.report) return await this.#reported(printed, printed.report, task, input);
       const reply = printed.summary();
       const about = () => ({ pages: printed.trailer().pages, status: reply.status });
       return {
@@ -70,23 +72,53 @@ export class RenderTasks {
     });
   }
 
+  /** The whole PDF as text, with the report of its page. */
+  async #reported(
+    { chunks, trailer }: PrintedPdf,
+    report: PageReport,
+    task: TaskContext,
+    input: TaskOf<PdfRequest>,
+  ) {
+    const pieces: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of chunks) {
+      pieces.push(chunk);
+      size += chunk.length;
+      if (size > REPORTED_BYTES_MAX) throw tooLargeToReport();
+    }
+    const { browserMs, pages } = trailer();
+    const result = Buffer.concat(pieces).toString("base64");
+    const bytes = Buffer.from(membersOf({ result, report }));
+    const about = () => ({ pages, ...statusOf(report.status ?? undefined) });
+    return {
+      reply: { browserMs, bytes: bytes.length, ...about() },
+      chunks: this.#parts.cache.keep("pdf", input, Readable.from([bytes]), about),
+      send: () => browserUsed(input.account, task.id, browserMs),
+    };
+  }
+
   async screenshot(input: TaskOf<ScreenshotRequest>, task: TaskContext) {
-    return await this.#answer({ message: "screenshot", action: "capture", input, task }, picture);
+    const answering = { message: "screenshot", action: "capture", input, task } as const;
+    return await this.#answer(answering, picture, (bytes, report) => {
+      if (report === undefined) return bytes;
+      const { encoding } = input.parameters.screenshotOptions;
+      const result = bytes.toString(encoding === "base64" ? "latin1" : "base64");
+      return Buffer.from(membersOf({ result, report }));
+    });
   }
 
   /** Makes the handler of a call that answers JSON. */
   read<P extends PageParameters>(message: string, output: Output<P, ReadAnswer<unknown>>) {
-    const asBytes: Output<P, Buffer> = async (page, parameters) => {
-      const make = await output(page, parameters);
-      return async (signal) => Buffer.from(membersOf(await make(signal)));
-    };
     return (input: TaskOf<P>, task: TaskContext) =>
-      this.#answer({ message, action: "read", input, task }, asBytes);
+      this.#answer({ message, action: "read", input, task }, output, (answer, report) =>
+        Buffer.from(membersOf({ ...answer, ...(report && { report }) })),
+      );
   }
 
-  async #answer<P extends PageParameters>(
+  async #answer<P extends PageParameters, A>(
     { message, action, input, task }: Answering<P>,
-    output: Output<P, Buffer>,
+    output: Output<P, A>,
+    write: (answer: A, report: PageReport | undefined) => Buffer,
   ) {
     const { pool, clock, cache } = this.#parts;
     const kept = await cache.find(message, input);
@@ -98,7 +130,8 @@ export class RenderTasks {
     return await this.#tried(task, input.account, async (signal, hold) => {
       const held = { ...input, action, hold, setWaiting: task.setWaiting };
       const rendered = await renderPage(pool, held, { output, signal, clock });
-      const { answer: bytes, browserMs, status } = rendered;
+      const { answer, browserMs, status, report } = rendered;
+      const bytes = write(answer, report);
       return {
         reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
         chunks: cache.keep(message, input, Readable.from([bytes]), () => ({ status })),
@@ -138,6 +171,14 @@ export function failed(
   { id }: { id: string },
 ): Envelope[] {
   return browserUsed(input.account, id, details.browserMs ?? 0);
+}
+
+function tooLargeToReport(): ActorError {
+  const most = `${REPORTED_BYTES_MAX} bytes are the most with a report`;
+  return new ActorError(
+    "page_not_printable",
+    `Cannot print the page: its PDF is larger, and ${most}`,
+  );
 }
 
 function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] {

@@ -1,9 +1,9 @@
 /** Scrolls a page to its end and back, so that what loads only on sight begins to. */
 
 import type { Limits } from "../../lib/browser/load-page.ts";
+import { patiently } from "../../lib/browser/patiently.ts";
 import type { PageRequest } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
-import { patiently } from "./page-ready.ts";
 
 /** Distance that a page is scrolled, in CSS pixels: some ninety sheets of paper, or the tallest picture. */
 const SCROLL_PX_MAX = 100_000;

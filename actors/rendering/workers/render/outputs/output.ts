@@ -1,6 +1,7 @@
 /** What every output of a page has in common: the loaded page that it takes from, and what it gives back. */
 import { PRINT_TIMEOUT_MS } from "../../../../../schemas/limits.ts";
 import type { ContentRequest, PageMeta } from "../../../../../schemas/rendering/http/page-calls.ts";
+import type { PageReport } from "../../../../../schemas/rendering/http/page-report.ts";
 import type { Limits } from "../../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../../lib/browser/render-context.ts";
@@ -19,6 +20,7 @@ export type PageParameters = ContentRequest;
 export interface ReadAnswer<R> {
   result: R;
   meta?: PageMeta;
+  report?: PageReport;
 }
 
 /** Makes the answer from what was taken. By then the page has gone, and its browser time is over. */

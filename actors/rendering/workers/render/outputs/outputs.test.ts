@@ -3,7 +3,12 @@ import { text as textOf } from "node:stream/consumers";
 import { expect } from "chai";
 import { Parser } from "htmlparser2";
 import puppeteer from "puppeteer-core";
-import { META_TITLE_CHARS_MAX } from "../../../../../schemas/rendering/limits.ts";
+import { PdfRequest } from "../../../../../schemas/rendering/http/pdf.ts";
+import { ScreenshotRequest } from "../../../../../schemas/rendering/http/screenshot.ts";
+import {
+  META_TITLE_CHARS_MAX,
+  REPORT_ENTRIES_MAX,
+} from "../../../../../schemas/rendering/limits.ts";
 import { openPageReader, type PageReader } from "../../../../../scripts/testing/page-reader.ts";
 import { WebSite } from "../../../../../scripts/testing/web-site.ts";
 import { findChromium } from "../../../../../scripts/tools.ts";
@@ -204,6 +209,63 @@ describe("calls that read a page", function () {
     const asked = { html: "x", formats: ["screenshot"], viewport, screenshotOptions };
     const { screenshot } = (await run("snapshot", asked)).result;
     expect(Buffer.from(screenshot, "base64").subarray(0, 2).toString("hex")).to.equal("ffd8");
+  });
+
+  it("report says what the page did: redirects, failed and refused requests, errors, bytes", async () => {
+    site.page("/moved", (_, response) => response.writeHead(302, { Location: "/told" }).end());
+    site.page("/gone.js", (_, response) => response.writeHead(410).end("gone"));
+    site.page(
+      "/told",
+      `<p>told</p><script src="/gone.js"></script><img src="http://10.0.0.1/inside.png">
+      <script>console.error("first", { a: 1 }, 2); console.log("quiet"); missing.thing()</script>`,
+    );
+    const asked = { url: `${site.url}/moved`, report: true, rejectRequestPattern: ["never"] };
+    const { result, report } = await run("content", asked);
+    expect(result).to.contain("told");
+    expect(report).to.include({ url: `${site.url}/told`, status: 200, omitted: 0 });
+    expect(report.requests).to.be.at.least(4);
+    expect(report.redirects).to.deep.equal([`${site.url}/moved`]);
+    const reasons = Object.fromEntries(
+      report.failed.map(({ url, reason }: { url: string; reason: string }) => [url, reason]),
+    );
+    expect(reasons[`${site.url}/gone.js`]).to.equal("it answered 410");
+    expect(reasons["http://10.0.0.1/inside.png"]).to.match(/address/);
+    expect(report.errors[0]).to.equal("first Object 2");
+    expect(report.errors.join()).to.contain("ReferenceError: missing is not defined");
+    expect(report.errors.join()).not.to.contain("quiet");
+    expect(report.bytes.received).to.be.above(100);
+    expect(report.timings.browserMs).to.be.at.least(report.timings.loadMs).and.above(0);
+    expect(await run("content", { html: "x" })).not.to.have.property("report");
+  });
+
+  it("report keeps REPORT_ENTRIES_MAX errors and counts the rest", async () => {
+    const errors = (count: number) => ({
+      html: `<script>for (let i = 0; i < ${count}; i++) console.error(i)</script>`,
+      report: true,
+    });
+    const most = (await run("content", errors(REPORT_ENTRIES_MAX))).report;
+    expect([most.errors.length, most.omitted]).to.deep.equal([REPORT_ENTRIES_MAX, 0]);
+    const more = (await run("content", errors(REPORT_ENTRIES_MAX + 1))).report;
+    expect([more.errors.length, more.omitted]).to.deep.equal([REPORT_ENTRIES_MAX, 1]);
+  });
+
+  it("report puts PDFs and pictures into the answer as text in base64", async () => {
+    for (const [name, request, begins] of [
+      ["pdf", PdfRequest.parse({ html: "x", report: true }), "%PDF-"],
+      ["screenshot", ScreenshotRequest.parse({ html: "x", report: true }), "\x89PNG"],
+      [
+        "screenshot",
+        ScreenshotRequest.parse({
+          ...{ html: "x", report: true },
+          screenshotOptions: { encoding: "base64" },
+        }),
+        "\x89PNG",
+      ],
+    ] as const) {
+      const { result, report } = await reader.runParsed(name, request);
+      expect(Buffer.from(result, "base64").toString("latin1", 0, 8)).to.contain(begins);
+      expect(report).to.deep.include({ url: "about:blank", status: null, redirects: [] });
+    }
   });
 
   describe("json()", () => {

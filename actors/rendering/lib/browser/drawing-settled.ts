@@ -1,12 +1,12 @@
 /** Waits until what moves on a page has come to its end: a chart in mid-animation shows values that are false. */
-import type { Limits } from "../../lib/browser/load-page.ts";
-import type { RenderContext } from "../../lib/browser/render-context.ts";
-import { patiently } from "./page-ready.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { patiently } from "./patiently.ts";
+import type { RenderContext } from "./render-context.ts";
 
 /** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
 export const DRAWING_SETTLE_MS = 2_000;
 /** Two samples of what is drawn, this far apart, are compared: some frames also on a busy machine. */
-const DRAWING_SAMPLE_MS = 100;
+export const DRAWING_SAMPLE_MS = 100;
 /** Pixels of canvases that one sample reads, some 4 ms: a page with more is compared by the first of them. */
 const DRAWING_PIXELS_MAX = 4_000_000;
 /** Smaller SVG images are icons, which most pages have and few pages move. */
@@ -18,13 +18,13 @@ const DRAWING_SVG_PIXELS_MIN = 10_000;
  */
 export async function drawingSettled(
   context: Pick<RenderContext, "evaluate">,
-  limits: Limits,
+  limits: { signal: AbortSignal; clock: Clock },
 ): Promise<void> {
   const { clock } = limits;
   await patiently({ ...limits, ms: DRAWING_SETTLE_MS }, async (signal) => {
     let before: unknown;
     while (!signal.aborted) {
-      const sample = await context.evaluate(SAMPLE);
+      const sample = await context.evaluate(DRAWING_SAMPLE);
       if (sample === STILL || sample === before) return;
       // While an animation runs, no sample is the same as another.
       before = sample === MOVING ? undefined : sample;
@@ -33,14 +33,16 @@ export async function drawingSettled(
   });
 }
 
-const STILL = "still";
-const MOVING = "moving";
+/** Nothing on the page can move. */
+export const STILL = "still";
+/** A finite animation runs. */
+export const MOVING = "moving";
 
-// Runs in the page. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when
+// An expression for the page: STILL, MOVING, or a text that differs when the drawings do. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when
 // the page
 // had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as
 // empty: neither is waited for.
-const SAMPLE = `(async () => {
+export const DRAWING_SAMPLE = `(async () => {
   const isMoving = (animation) =>
     animation.playState === "running" && animation.timeline === document.timeline &&
     Number.isFinite(animation.effect?.getComputedTiming().endTime);

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
+import { openPageReader, type PageReader } from "../../../../scripts/testing/page-reader.ts";
+import { WebSite } from "../../../../scripts/testing/web-site.ts";
+
+/** What each page shows in the end, by the script that makes it. Each begins with "first". */
+const PAGES: Record<string, string> = {
+  "chained fetches": `(async () => {
+    for (const step of [1, 2, 3]) show(await (await fetch("/json?" + step)).text());
+    show("last");
+  })()`,
+  "a fetch that begins after a while, and another long after its answer": `setTimeout(async () => {
+    show(await (await fetch("/json")).text());
+    setTimeout(async () => { await fetch("/json"); show("last"); }, 200);
+  }, 50)`,
+  "changes one after the other": `let left = 5;
+    const timer = setInterval(() => { show(left); if (--left === 0) { clearInterval(timer); show("last"); } }, 150)`,
+  "a worker": `const worker = new Worker(URL.createObjectURL(new Blob([
+    "const end = performance.now() + 400; while (performance.now() < end); postMessage('last')"
+  ])));
+  worker.onmessage = ({ data }) => show(data)`,
+  "changes in an open shadow root": `const host = document.body.appendChild(document.createElement("div"));
+    const shadow = host.attachShadow({ mode: "open" });
+    shadow.innerHTML = "<i>x</i>";
+    let left = 4;
+    const timer = setInterval(() => {
+      shadow.firstChild.textContent = left;
+      if (--left === 0) { clearInterval(timer); show("last"); }
+    }, 150)`,
+  "a finite animation": `const end = document.querySelector("p").animate({ opacity: [0, 1] }, 600).finished;
+    end.then(() => show("last"))`,
+  "a canvas that is drawn over time": `const canvas = document.body.appendChild(document.createElement("canvas"));
+    const drawing = canvas.getContext("2d");
+    const begun = performance.now();
+    const frame = () => {
+      drawing.fillRect(0, 0, (performance.now() - begun) / 5, 50);
+      if (performance.now() - begun < 600) requestAnimationFrame(frame); else show("last");
+    };
+    frame()`,
+  "a page that leads on": `if (!location.search) location.href = "?on"; else show("last")`,
+  "a frame of the same site that changes": `const frame = document.body.appendChild(document.createElement("iframe"));
+    frame.srcdoc = "<p>x<script>let n = 0; const t = setInterval(() => { document.querySelector('p').textContent = n;" +
+      "if (++n > 4) { clearInterval(t); parent.document.querySelector('p').textContent += ' last'; } }, 150)<\\/script>"`,
+};
+
+/** Pages that never end: each is read at most SETTLE_MS after its load event. */
+const ENDLESS: Record<string, string> = {
+  "an endless animation": `document.querySelector("p").animate({ opacity: [0, 1] }, { duration: 100, iterations: Infinity })`,
+  "a clock": `setInterval(() => show(Date.now()), 50)`,
+  "an event stream": `new EventSource("/events")`,
+  polling: `setInterval(() => fetch("/json"), 100)`,
+};
+
+describe("waiting until a page has settled", function () {
+  this.timeout(120_000);
+  let site: WebSite;
+  let reader: PageReader;
+  before(async () => {
+    site = await WebSite.start();
+    reader = openPageReader();
+    site.page("/json", async (_, response) => {
+      await sleep(60);
+      response.end("answer");
+    });
+    site.page("/events", (_, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" }).write("data: 1\n\n");
+    });
+    site.page("/never.png", () => {});
+  });
+  after(async () => {
+    await reader.close();
+    await site[Symbol.asyncDispose]();
+  });
+
+  const page = (script: string) =>
+    site.page(
+      "/page",
+      `<!doctype html><p>first</p><script>
+        const show = (text) => { document.querySelector("p").textContent += " " + text; };
+        ${script}</script>`,
+    );
+  const shown = async (url: string, request: object = {}) => {
+    const asked = { url, elements: [{ selector: "p" }], ...request };
+    const startedAt = performance.now();
+    const { result } = await reader.run("scrape", asked);
+    return { text: result[0].results[0].text, ms: performance.now() - startedAt };
+  };
+
+  for (const [name, script] of Object.entries(PAGES)) {
+    it(`has ${name} to the end, also where nothing is named`, async () => {
+      const url = page(script);
+      const gotoOptions = { settleTimeout: 30_000 };
+      expect((await shown(url, { gotoOptions })).text).to.match(/^first.* last$/);
+    });
+  }
+
+  for (const [name, script] of Object.entries(ENDLESS)) {
+    it(`goes on with ${name}`, async () => {
+      const gotoOptions = { waitUntil: "settled", settleTimeout: 400 };
+      expect((await shown(page(script), { gotoOptions })).text).to.match(/^first/);
+    });
+  }
+
+  it("a clock ends the wait at settleTimeout, at most SETTLE_MS where nothing is named", async () => {
+    const url = page(ENDLESS["a clock"] ?? "");
+    const short = await shown(url, { gotoOptions: { settleTimeout: 200 } });
+    const preset = await shown(url);
+    expect(preset.ms - short.ms).to.be.within((SETTLE_MS - 200) / 2, (SETTLE_MS - 200) * 5);
+  });
+
+  it("the driver's names keep the driver's meaning", async () => {
+    const url = page(PAGES["chained fetches"] ?? "");
+    const gotoOptions = { waitUntil: "domcontentloaded" };
+    expect((await shown(url, { gotoOptions })).text).not.to.contain("last");
+  });
+
+  it("a static page waits hardly longer than for its load event", async () => {
+    const url = site.page("/static", `<!doctype html><title>t</title><p>${"text ".repeat(1_000)}`);
+    const times: Record<string, number[]> = { load: [], settled: [] };
+    for (let round = 0; round < 4; round++) {
+      for (const [waitUntil, taken] of Object.entries(times)) {
+        taken.push((await shown(url, { gotoOptions: { waitUntil } })).ms);
+      }
+    }
+    const least = (taken: number[] = []) => Math.min(...taken);
+    expect(least(times.settled) - least(times.load)).to.be.below(60 + least(times.load));
+  });
+
+  describe("waitForFunction", () => {
+    const html = `<p>first<script>setTimeout(() => { window.isReady = true }, 300)</script>`;
+    const run = (waitForFunction: object) =>
+      reader.run("content", {
+        html: `${html}<meta http-equiv="Content-Security-Policy" content="script-src 'unsafe-inline'">`,
+        gotoOptions: { waitUntil: "load" },
+        waitForFunction,
+      });
+    const refused = (waitForFunction: object) =>
+      reader.refused("content", { html, waitForFunction });
+
+    it("takes expressions and functions, also async ones, and sees the page's own variables", async () => {
+      for (const text of [
+        "window.isReady",
+        "() => window.isReady",
+        "async () => { await 0; return isReady; }",
+        "function () { return window.isReady } // as written",
+      ]) {
+        const { result } = await run({ function: text, polling: 20 });
+        expect(result, text).to.contain("first");
+      }
+    });
+
+    it("ends with wait_timed_out, and says what the function threw last", async () => {
+      const late = await refused({ function: "false", timeout: 300 });
+      expect(late.code).to.equal("wait_timed_out");
+      expect(late.message).to.equal("Cannot wait: the function was not true in 300 ms");
+      const thrown = await refused({ function: "() => missing.thing", timeout: 300 });
+      expect(thrown.message).to.contain("it threw ReferenceError: missing is not defined");
+      const endless = { function: "() => new Promise(() => {})", timeout: 300 };
+      expect((await refused(endless)).code).to.equal("wait_timed_out");
+      const { result } = await reader.run("content", {
+        ...{ html, bestAttempt: true },
+        waitForFunction: { function: "false", timeout: 300 },
+      });
+      expect(result).to.contain("first");
+    });
+
+    it("names the field where the text is no JavaScript", async () => {
+      const { code, details } = await refused({ function: "() => {" });
+      expect([code, details.faults?.[0]?.pointer]).to.deep.equal([
+        "invalid_request",
+        "/waitForFunction/function",
+      ]);
+      expect(details.faults?.[0]?.message).to.contain("SyntaxError");
+    });
+  });
+});

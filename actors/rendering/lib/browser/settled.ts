@@ -1,0 +1,152 @@
+/**
+ * Waits until a page has settled: its load event, and then a moment in which no request is in flight, nothing of the
+ * document changes, and what moves has come to its end.
+ */
+import type { Page } from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import {
+  LOAD_REST_MS,
+  LOAD_STALLED_MS,
+  LOOK_MS,
+  QUIET_AFTER_CHANGE_MS,
+  QUIET_MS,
+  QUIET_WITH_WORKERS_MS,
+} from "../../../../schemas/rendering/limits.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import { DRAWING_SAMPLE, DRAWING_SAMPLE_MS, MOVING, STILL } from "./drawing-settled.ts";
+import { patiently } from "./patiently.ts";
+import type { RenderContext } from "./render-context.ts";
+import type { RequestsInFlight } from "./wait-for-quiet.ts";
+
+type Observed = Pick<RenderContext, "page" | "evaluate">;
+
+interface Limits {
+  signal: AbortSignal;
+  clock: Clock;
+}
+
+/** The document as one look at it finds it. */
+interface DocumentState {
+  isLoaded: boolean;
+  /** No script of it can run, so it changes by requests alone. */
+  isStatic: boolean;
+  /** Since the last change of its elements, attributes or texts. */
+  idleMs: number;
+  hasChanged: boolean;
+  drawn: string;
+}
+
+/**
+ * Resolves when the page has settled, at most `settleMs` after its load event. A load event that does not come, because
+ * requests hang, is no failure.
+ */
+export async function settled(
+  context: Observed,
+  { requests, settleMs, ...limits }: Limits & { requests: RequestsInFlight; settleMs: number },
+): Promise<void> {
+  const first = await loaded(context, requests, limits);
+  if (first?.isStatic && requests.count === 0) return;
+  await patiently({ ...limits, ms: settleMs }, (signal) =>
+    quiet(context, requests, { ...limits, signal }),
+  );
+}
+
+/** Resolves to the state at the load event; undefined where the page has stalled before it. */
+async function loaded(
+  context: Observed,
+  requests: RequestsInFlight,
+  { signal, clock }: Limits,
+): Promise<DocumentState | undefined> {
+  const loading = new AbortController();
+  const load = () => loading.abort(OVER);
+  context.page.on("load", load);
+  try {
+    const beganAt = clock.monotonic();
+    for (;;) {
+      const state = await stateOf(context, { signal, clock });
+      signal.throwIfAborted();
+      if (state?.isLoaded) return state;
+      const waitedMs = clock.monotonic() - beganAt;
+      const stalledMs = LOAD_STALLED_MS - Math.min(requests.unchangedMs(), waitedMs);
+      if (stalledMs <= 0 || waitedMs >= LOAD_REST_MS) return undefined;
+      if (loading.signal.aborted) await clock.wait(DRAWING_SAMPLE_MS, signal);
+      else await clock.wait(stalledMs, AbortSignal.any([loading.signal, signal]));
+    }
+  } finally {
+    context.page.off("load", load);
+  }
+}
+
+async function quiet(
+  context: Observed,
+  requests: RequestsInFlight,
+  { signal, clock }: Limits,
+): Promise<void> {
+  const beganAt = clock.monotonic();
+  let drawnBefore: string | undefined;
+  while (!signal.aborted) {
+    const state = await stateOf(context, { signal, clock });
+    if (state === undefined) {
+      // The page leads on to another document.
+      await clock.wait(DRAWING_SAMPLE_MS, signal);
+      continue;
+    }
+    const { drawn } = state;
+    const isStill = drawn === STILL || (drawn !== MOVING && drawn === drawnBefore);
+    drawnBefore = drawn;
+    const neededMs = quietMsOf(context.page, state.hasChanged || requests.changedSince(beganAt));
+    const quietMs = Math.min(state.idleMs, requests.quietMs());
+    if (isStill && quietMs >= neededMs) return;
+    const missingMs = Math.max(neededMs - quietMs, isStill ? 0 : DRAWING_SAMPLE_MS);
+    await clock.wait(Math.min(missingMs, DRAWING_SAMPLE_MS), signal);
+  }
+}
+
+/** The silence after which a page counts as quiet. What has moved once may move again, and workers move unseen. */
+function quietMsOf(page: Page, hasChanged: boolean): number {
+  if (page.workers().length > 0) return QUIET_WITH_WORKERS_MS;
+  return hasChanged ? QUIET_AFTER_CHANGE_MS : QUIET_MS;
+}
+
+/** Undefined while the page leaves its document for another, which some looks are never answered by. */
+async function stateOf(context: Observed, limits: Limits): Promise<DocumentState | undefined> {
+  let state: DocumentState | undefined;
+  try {
+    await patiently({ ...limits, ms: LOOK_MS }, async () => {
+      state = (await context.evaluate(STATE, "trunkline-settled")) as DocumentState;
+    });
+  } catch (error) {
+    if (!(error instanceof ActorError && error.code === "page_navigated_away")) throw error;
+  }
+  return state;
+}
+
+// Runs in the page. The observer stays in its world from the first look on, and sees open shadow roots and frames of
+// the same site that are there at a look.
+const STATE = `(async () => {
+  const watch = globalThis.trunklineWatch ??= (() => {
+    const watch = { changedAt: performance.now(), changes: 0, roots: new WeakSet() };
+    watch.observer = new MutationObserver(() => {
+      watch.changedAt = performance.now();
+      watch.changes += 1;
+    });
+    return watch;
+  })();
+  const look = (root) => {
+    if (!watch.roots.has(root)) {
+      watch.roots.add(root);
+      watch.observer.observe(root, { subtree: true, childList: true, attributes: true, characterData: true });
+    }
+    for (const element of root.querySelectorAll("*")) {
+      if (element.shadowRoot) look(element.shadowRoot);
+      if (element.localName === "iframe" && element.contentDocument) look(element.contentDocument);
+    }
+  };
+  look(document);
+  const isLoaded = document.readyState === "complete";
+  const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode]";
+  const isStatic = document.querySelector(acts) === null && document.getAnimations().length === 0;
+  const drawn = isStatic ? "${STILL}" : await ${DRAWING_SAMPLE};
+  const idleMs = performance.now() - watch.changedAt;
+  return { isLoaded, isStatic, idleMs, hasChanged: watch.changes > 0, drawn };
+})()`;
