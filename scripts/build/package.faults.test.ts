@@ -141,12 +141,12 @@ describe("package", function () {
     const credentials = JSON.parse(await readFile(join(work, "data/credentials.json"), "utf8"));
     const { base_url: url, account_id: account, api_token: token } = credentials;
     const bearer = { Authorization: `Bearer ${token}` };
-    const asked = async (path: string, body?: object) => {
+    const asked = async <R>(path: string, body?: object): Promise<R> => {
       const answer = await fetch(`${url}/accounts/${account}/${path}`, {
         headers: { ...bearer, "Content-Type": "application/json" },
         ...(body && { method: "POST", body: JSON.stringify(body) }),
       });
-      return (await answer.json()).result;
+      return ((await answer.json()) as { result: R }).result;
     };
     const printed = await fetch(`${url}/accounts/${account}/browser-rendering/pdf`, {
       method: "POST",
@@ -174,13 +174,16 @@ describe("package", function () {
     // Modules that are loaded by their path: the thread of Markdown, and the program that starts git.
     const page = site.page("/", "<h1>Heading</h1>");
     const options = { render: false, formats: ["markdown"], limit: 1 };
-    const job = await asked("browser-rendering/crawl", { url: page, ...options });
+    const job = await asked<string>("browser-rendering/crawl", { url: page, ...options });
     const crawl = await until("the crawl ends", async () => {
-      const found = await asked(`browser-rendering/crawl/${job}`);
+      const found = await asked<{ status: string }>(`browser-rendering/crawl/${job}`);
       return found.status !== "running" && found;
     });
     expect(JSON.stringify(crawl)).to.include("# Heading");
-    const repo = await asked("artifacts/namespaces/default/repos", { name: "hello" });
+    const repo = await asked<{ token: string; remote: string }>(
+      "artifacts/namespaces/default/repos",
+      { name: "hello" },
+    );
     const git = (...words: string[]) =>
       inWork("git", [
         ...["-c", "user.name=Me", "-c", "user.email=me@example.com"],
