@@ -6,6 +6,7 @@ import { type AppRequest, isSafeMethod } from "../../../schemas/apps/app-exchang
 import type { TurnResult } from "../../../schemas/apps/app-process.ts";
 import { AGENT_IDLE_MS, AGENT_TURNS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 import { persist } from "../../runtime/bus/persist.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
@@ -39,6 +40,9 @@ interface AppEntryParts {
   streams: HostStreams;
 }
 
+/** How long the answer to a request of a lost shard waits for the request's copy: callers repeat for as long. */
+const ANSWER_KEPT_MS = CALL_DEADLINE_MS;
+
 interface EntryParts extends AppEntryParts {
   /**
    * Requests under way in this host, by key and id. A host that loses its lease for a moment gets the copies of these
@@ -66,6 +70,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
   /** The requests that are under way, by id. */
   readonly #underWay = new Map<string, AppRequest & Pick<EntryRequest, "permit">>();
   #emptied = Promise.withResolvers<void>();
+  /** The host may have lost the shard: copies of the requests are on their way to the next owner, perhaps this host. */
+  #isLost = false;
 
   constructor(parts: EntryParts, key: string) {
     this.#parts = parts;
@@ -94,8 +100,13 @@ class AppEntry implements HostedInstance<EntryMessages> {
   }
 
   async close(signal: AbortSignal): Promise<void> {
+    this.#isLost = signal.aborted;
     if (this.#underWay.size === 0 || signal.aborted) return;
-    signal.addEventListener("abort", () => this.#emptied.resolve(), { once: true });
+    const lose = () => {
+      this.#isLost = true;
+      this.#emptied.resolve();
+    };
+    signal.addEventListener("abort", lose, { once: true });
     await this.#emptied.promise;
     // Answers are on their way by then.
     await new Promise(setImmediate);
@@ -118,7 +129,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
       running.set(name, run);
       return (await run) as T;
     } finally {
-      running.delete(name);
+      if (this.#isLost) setTimeout(() => running.delete(name), ANSWER_KEPT_MS).unref();
+      else running.delete(name);
       this.#underWay.delete(id);
       if (this.#underWay.size === 0) {
         this.#emptied.resolve();
