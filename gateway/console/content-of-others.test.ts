@@ -78,6 +78,16 @@ describe("content of others in the console", () => {
     expect(writeHtml(list ? [list] : [])).to.match(/^<ul><li>☑ g<\/li><\/ul>$/);
   });
 
+  it("bounds the depth of Markdown and the signs of one paragraph", () => {
+    expect(depthOf(parseMarkdown(`${">".repeat(49)} a`))).to.equal(50);
+    expect(() => parseMarkdown(`${">".repeat(51)} a`)).to.throw("nested too deeply");
+    const signs = (count: number) => writeHtml(parseMarkdown("*a* ".repeat(count / 2)));
+    expect(signs(300)).to.contain("<em>");
+    expect(signs(302)).to.not.contain("<em>");
+    // Without the bound this takes minutes.
+    expect(writeHtml(parseMarkdown("*a_".repeat(100_000)))).to.contain("*a_*a_");
+  });
+
   it("numbers the lines of a patch, also of lines that look like headers", () => {
     const patch = [
       "diff --git a/x b/x",
