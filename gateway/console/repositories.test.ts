@@ -100,11 +100,11 @@ describe("repositories in the console", function () {
         message: "Add the guide\n\nIt says how to count.",
         files: {
           "docs/guide.md": "# Guide\n\n## Use\n\nCount.",
-          "src/main.ts": source(300),
+          "src/main.ts": source(104),
           "data.bin": Buffer.from([0, 1, 2, 255]),
         },
       },
-      { branch: "feature/count", message: "Count twice", files: { "src/main.ts": source(290) } },
+      { branch: "feature/count", message: "Count twice", files: { "src/main.ts": source(98) } },
     ]);
     await world.open("repositories", "Repositories");
     await world.says("parcel");
@@ -118,7 +118,7 @@ describe("repositories in the console", function () {
     await world.follow("src");
     await world.follow("main.ts");
     await world.page.waitForSelector(".token.keyword");
-    await world.says("300 lines");
+    await world.says("104 lines");
     await world.audit("file");
     await world.open("repositories/default/parcel", "parcel");
     await world.follow("data.bin");

@@ -28,6 +28,8 @@ const DROPPED = new Set(
 );
 /** Deeper elements become their text: a page may nest them by the ten thousand. */
 const DEPTH_MAX = 60;
+/** Open elements after which the rest of the page is left out: the parser's time grows with their square. */
+const OPEN_MAX = 10_000;
 /** Elements and texts of one tree; the rest is left out. */
 const NODES_MAX = 30_000;
 
@@ -41,6 +43,7 @@ export function parseHtml(html: string): MarkupNode[] {
   const place = () => open.at(-1)?.children ?? root;
   const parser = new Parser({
     onopentag(name, given) {
+      if (open.length >= OPEN_MAX) parser.pause();
       if (DROPPED.has(name)) dropped += 1;
       const kept = KEPT[name];
       if (!kept || dropped > 0 || open.length >= DEPTH_MAX || nodes++ >= NODES_MAX) {

@@ -1,14 +1,52 @@
 /** Parses Markdown into the same tree of harmless elements as HTML. */
-import { lexer, type Token, type Tokens } from "marked";
+import { Lexer, type Token, type Tokens, type TokensList } from "marked";
 import { decodeEntities, type MarkupElement, type MarkupNode, parseHtml } from "./html-tree.ts";
+
+/** Signs of emphasis in one paragraph. With more it stays plain: the lexer's time grows with their square or worse. */
+const SIGNS_MAX = 300;
+/** Quotes and lists inside each other. */
+const DEPTH_MAX = 50;
+/** Time for one document, in milliseconds: it is parsed in the thread that draws the page. */
+const PARSE_MS_MAX = 2_000;
+
+/** The lexer of Markdown with bounds. Throws where a document goes past depth or time. */
+class BoundedLexer extends Lexer {
+  readonly #deadline = performance.now() + PARSE_MS_MAX;
+  #depth = 0;
+
+  override blockTokens(text: string, tokens?: Token[], isCut?: boolean): Token[];
+  override blockTokens(text: string, tokens?: TokensList, isCut?: boolean): TokensList;
+  override blockTokens(text: string, tokens?: Token[] | TokensList, isCut?: boolean) {
+    this.#check();
+    this.#depth += 1;
+    const found = super.blockTokens(text, tokens as Token[], isCut);
+    this.#depth -= 1;
+    return found as TokensList;
+  }
+
+  override inlineTokens(text: string, tokens: Token[] = []): Token[] {
+    this.#check();
+    if ((text.match(/[*_~`[<]/g)?.length ?? 0) <= SIGNS_MAX) {
+      return super.inlineTokens(text, tokens);
+    }
+    tokens.push({ type: "text", raw: text, text });
+    return tokens;
+  }
+
+  #check(): void {
+    if (this.#depth > DEPTH_MAX || performance.now() > this.#deadline) {
+      throw new Error("Cannot parse document: it is nested too deeply or takes too long");
+    }
+  }
+}
 
 /** YAML before the document, as crawled pages and many READMEs begin. */
 const FRONT_MATTER = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)/;
 
-/** Returns the tree of a document. Throws for a document that is nested too deeply. */
+/** Returns the tree of a document. Throws for one that is nested too deeply or takes too long. */
 export function parseMarkdown(text: string): MarkupNode[] {
   const [front = "", yaml] = FRONT_MATTER.exec(text) ?? [];
-  const nodes = nodesOf(lexer(text.slice(front.length), { gfm: true }));
+  const nodes = nodesOf(new BoundedLexer({ gfm: true }).lex(text.slice(front.length)));
   return yaml ? [element("pre", [yaml], { language: "yaml" }), ...nodes] : nodes;
 }
 

@@ -34,7 +34,7 @@ function treeOf(text: string): MarkupNode[] | undefined {
   try {
     return parseMarkdown(text);
   } catch {
-    // Nested too deeply for any reader: shown as it was written.
+    // Nested too deeply, or too slow: shown as it was written.
     return undefined;
   }
 }

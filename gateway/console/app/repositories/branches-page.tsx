@@ -87,7 +87,7 @@ function RefState({ reference }: { reference: WireRef }) {
     <span class="badges">
       {isDefault && <Badge tone="good">default</Badge>}
       {isProtected && <Badge tone="quiet">protected</Badge>}
-      {!isDefault && !isProtected && <span class="quiet">open</span>}
+      {!isDefault && !isProtected && <span class="quiet">not protected</span>}
     </span>
   );
 }
