@@ -64,7 +64,7 @@ export function DeliveriesPage(props: PageParameters) {
         <List
           reading={reading}
           label="Deliveries"
-          noun="delivery"
+          noun="event"
           keyOf={({ id }) => id}
           onCursor={setCursor}
           empty={<NoDelivery isFiltered={status !== ""} />}
