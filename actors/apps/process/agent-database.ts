@@ -101,7 +101,7 @@ export class AgentDatabase {
     }
   }
 
-  /** A statement of whoever looks at the agent: it reads the tables of user code, and changes nothing. */
+  /** Runs a query of a person. It reads the tables of user code, and changes nothing. */
   look(sql: string): QueryRows {
     this.#mustBeOpen();
     this.#isLooking = true;

@@ -34,15 +34,17 @@ export function HeadersCard({ headers }: { headers: readonly { name: string; val
       {rows.length === 0 ? (
         <p class="quiet">It has no headers.</p>
       ) : (
-        <Table
-          label="Headers"
-          keyOf={({ key }) => key}
-          rows={rows}
-          columns={[
-            { name: "Header", cell: ({ name }) => <code>{name}</code> },
-            { name: "Value", cell: ({ value }) => <code>{value}</code> },
-          ]}
-        />
+        <div class="compact">
+          <Table
+            label="Headers"
+            keyOf={({ key }) => key}
+            rows={rows}
+            columns={[
+              { name: "Header", cell: ({ name }) => <code>{name}</code> },
+              { name: "Value", cell: ({ value }) => <code>{value}</code> },
+            ]}
+          />
+        </div>
       )}
     </Card>
   );

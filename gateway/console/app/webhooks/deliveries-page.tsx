@@ -64,7 +64,7 @@ export function DeliveriesPage(props: PageParameters) {
         <List
           reading={reading}
           label="Deliveries"
-          noun="delivery"
+          noun="event"
           keyOf={({ id }) => id}
           onCursor={setCursor}
           empty={<NoDelivery isFiltered={status !== ""} />}
@@ -138,7 +138,9 @@ function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   };
   return (
     <>
-      <span role="status">{said}</span>
+      <span class={said ? "" : "hidden"} role="status">
+        {said}
+      </span>
       <button type="button" class="small" onClick={() => setOpen(true)}>
         Replay many
       </button>

@@ -86,7 +86,7 @@ function stepsOf(delivery: WireDeliveryContent): (Step | false)[] {
     lastOn !== null && {
       at: lastOn,
       tone: delivery.status === "delivered" ? "good" : "bad",
-      what: `Try ${attempts}${replays > 0 ? ` of ${counted(replays, "replay")}` : ""}`,
+      what: `Try ${attempts}${replays > 0 ? `, after ${counted(replays, "replay")}` : ""}`,
       detail: delivery.error ?? (answer === null ? undefined : `The agent answered ${answer}`),
     },
     nextOn !== null && { at: nextOn, tone: "busy", what: `Try ${attempts + 1}` },

@@ -39,12 +39,14 @@ export function EndpointsPage() {
           ) : (
             <>
               <Card>
-                <SelectField
-                  label="App"
-                  value={chosen}
-                  onChange={(name) => navigate(`${placeOf("webhooks")}?app=${name}`)}
-                  options={all.map(({ name }) => ({ value: name, label: name }))}
-                />
+                <div class="filters">
+                  <SelectField
+                    label="App"
+                    value={chosen}
+                    onChange={(name) => navigate(`${placeOf("webhooks")}?app=${name}`)}
+                    options={all.map(({ name }) => ({ value: name, label: name }))}
+                  />
+                </div>
               </Card>
               <OfApp key={chosen} name={chosen} />
             </>

@@ -23,7 +23,7 @@ export function ReplayButton({ path, label, isDisabled, done }: ReplayProps) {
   };
   return (
     <>
-      <span class="quiet" role="status">
+      <span class={said ? "quiet" : "hidden"} role="status">
         {said}
       </span>{" "}
       <button type="button" class="small second" disabled={isDisabled} onClick={replay}>
