@@ -108,6 +108,13 @@ describe("OAuth clients in the console", function () {
     await world.says("There is no OAuth client yet");
   });
 
+  it("says what to do about a client that is not there", async () => {
+    await world.open(`oauth-clients/${"0".repeat(32)}`, "OAuth client");
+    await world.says("It may have been deleted, or the address is mistyped.");
+    await world.audit("client-missing");
+    await world.open("nothing/here", "There is no such page");
+  });
+
   it("shows hostile names as text", async () => {
     let last = "";
     for (const name of HOSTILE_TEXTS) {
