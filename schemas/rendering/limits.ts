@@ -80,6 +80,13 @@ export const SCRAPE_SELECTORS_MAX = 100;
  */
 export const ACCESSIBILITY_NODES_MAX = 100_000;
 
+// --- Actions ---
+
+/** Actions of one request, what one types or selects, and how long one takes where it does not say. */
+export const ACTIONS_MAX = 100;
+export const ACTION_TEXT_CHARS_MAX = 5_000;
+export const ACTION_MS = 5_000;
+
 // --- Reports of pages ---
 
 /** Entries of each list of a report, and characters of an address or an error in it: more than people read. */
