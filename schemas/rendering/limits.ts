@@ -6,7 +6,7 @@
  */
 export const LOAD_REST_MS = 10_000;
 
-/** How long `settled` waits past the load event, where nothing is said and at most: charts take a second to draw. */
+/** Default and highest wait of `settled` past the load event. Charts take a second to draw. */
 export const SETTLE_MS = 2_000;
 export const SETTLE_MS_MAX = 30_000;
 /** A load event is waited for until no request began or ended for this long: what hangs may hang for ever. */

@@ -10,7 +10,7 @@ import { type FilterHooks, filterRequests } from "./request-filter.ts";
 /** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage">;
 
-/** Pages of crawls are told no place. */
+/** A page of a crawl has no geolocation. */
 type Prepared = Pick<RenderContext, "session" | "evaluate"> &
   Partial<Pick<RenderContext, "grantGeolocation">>;
 
