@@ -162,7 +162,14 @@ describe("openapi", () => {
 
   it("openApiDocument() says of a picture what it may be, and of each option what it is for", () => {
     const taken = document.paths["/accounts/{account_id}/browser-rendering/screenshot"]?.post;
-    const types = ["image/png", "image/jpeg", "image/webp", "text/plain"];
+    const types = [
+      "image/png",
+      "image/jpeg",
+      "image/webp",
+      "text/plain",
+      // With a report.
+      "application/json",
+    ];
     expect(Object.keys(taken?.responses["200"]?.content ?? {})).to.deep.equal(types);
     expect(taken?.responses["422"]?.description).to.contain("6004: ");
     const fields = taken?.requestBody?.content["application/json"]?.schema.properties ?? {};

@@ -48,7 +48,7 @@ const RENDERS = {
 } as const;
 const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
 
-/** Of an answer with a report. */
+/** The media type of an answer with a report. */
 const JSON_TYPE = "application/json";
 
 const RENDER_PDF = {

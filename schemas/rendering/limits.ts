@@ -6,7 +6,7 @@
  */
 export const LOAD_REST_MS = 10_000;
 
-/** How long `settled` waits past the load event, where nothing is said and at most: charts take a second to draw. */
+/** Default and highest wait of `settled` past the load event. Charts take a second to draw. */
 export const SETTLE_MS = 2_000;
 export const SETTLE_MS_MAX = 30_000;
 /** A load event is waited for until no request began or ended for this long: what hangs may hang for ever. */
@@ -79,6 +79,13 @@ export const SCRAPE_SELECTORS_MAX = 100;
  * tree is one message of the browser, which takes some seconds and fits CDP_MESSAGE_BYTES_MAX.
  */
 export const ACCESSIBILITY_NODES_MAX = 100_000;
+
+// --- Actions ---
+
+/** Actions of one request, what one types or selects, and how long one takes where it does not say. */
+export const ACTIONS_MAX = 100;
+export const ACTION_TEXT_CHARS_MAX = 5_000;
+export const ACTION_MS = 5_000;
 
 // --- Reports of pages ---
 

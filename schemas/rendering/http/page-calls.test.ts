@@ -1,9 +1,16 @@
 import { expect } from "chai";
 import { SELECTOR_CHARS_MAX } from "../../limits.ts";
-import { SCRAPE_SELECTORS_MAX } from "../limits.ts";
+import {
+  ACTION_TEXT_CHARS_MAX,
+  ACTIONS_MAX,
+  SCRAPE_SELECTORS_MAX,
+  SETTLE_MS_MAX,
+} from "../limits.ts";
 import { PAGE_CALLS, type PageCallName } from "./page-calls.ts";
 
 const many = (count: number) => Array.from({ length: count }, () => ({ selector: "a" }));
+const clicks = (count: number) =>
+  Array.from({ length: count }, () => ({ type: "click", selector: "a" }));
 const NEEDED: Partial<Record<PageCallName, object>> = {
   scrape: { elements: [{ selector: "a" }] },
   json: { prompt: "x" },
@@ -12,6 +19,50 @@ const NEEDED: Partial<Record<PageCallName, object>> = {
 /** Fields of one call: accepted, refused, and where the fault is said to be. */
 const SAMPLES: [PageCallName, string, unknown[], unknown[]][] = [
   ["links", "excludeExternalLinks", [true, false], ["true", null]],
+  ["content", "timezone", ["Europe/Berlin", "UTC"], ["Mars/Base", "", 1]],
+  ["content", "locale", ["de", "de-CH"], ["not a tag", ""]],
+  ["content", "geolocation/latitude", [], [{ latitude: 90.1, longitude: 0 }]],
+  ["content", "geolocation", [{ latitude: 90, longitude: -180, accuracy: 0 }], ["Bern"]],
+  ["content", "colorScheme", ["light", "dark"], ["no-preference"]],
+  ["content", "reducedMotion", ["reduce", "no-preference"], [true]],
+  ["content", "actions", [[], clicks(ACTIONS_MAX)], [clicks(ACTIONS_MAX + 1)]],
+  [
+    "content",
+    "actions/0",
+    [[{ type: "scroll", y: 9 }], [{ type: "click", x: 1, y: 2 }]],
+    [["click"]],
+  ],
+  ["content", "actions/0/type", [], [[{ type: "drag" }]]],
+  [
+    "content",
+    "actions/0/selector",
+    [],
+    [
+      [{ type: "click" }],
+      [{ type: "click", selector: "a", x: 1, y: 1 }],
+      [{ type: "click", x: 1 }],
+      [{ type: "scroll" }],
+    ],
+  ],
+  [
+    "content",
+    "actions/0/text",
+    [[{ type: "type", selector: "a", text: "x".repeat(ACTION_TEXT_CHARS_MAX) }]],
+    [[{ type: "type", selector: "a", text: "x".repeat(ACTION_TEXT_CHARS_MAX + 1) }]],
+  ],
+  [
+    "content",
+    "waitForFunction/polling",
+    [{ function: "1", polling: 10 }],
+    [{ function: "1", polling: 9 }],
+  ],
+  [
+    "content",
+    "gotoOptions/settleTimeout",
+    [{ settleTimeout: SETTLE_MS_MAX }],
+    [{ settleTimeout: SETTLE_MS_MAX + 1 }],
+  ],
+  ["content", "report", [true], ["yes"]],
   ["links", "visibleLinksOnly", [true, false], [1]],
   [
     "scrape",

@@ -29,6 +29,7 @@ import {
   SETTLE_MS_MAX,
 } from "../limits.ts";
 import { Cookies } from "./cookies.ts";
+import { pageWorldFields } from "./page-world.ts";
 import { compilePattern } from "./request-pattern.ts";
 
 /** An absolute http or https address. */
@@ -279,6 +280,7 @@ export type WaitForFunction = z.output<typeof WaitForFunction>;
 
 /** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
 export const documentFields = {
+  ...pageWorldFields,
   waitForFunction: WaitForFunction.optional().describe(
     "JavaScript to call in the page, after waitForSelector, until it gives something true",
   ),

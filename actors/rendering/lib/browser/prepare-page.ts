@@ -1,5 +1,5 @@
 /** Sets a blank page up as its caller wants it, before anything loads. */
-import type { Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Cookie } from "../../../../schemas/rendering/http/cookies.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
@@ -10,17 +10,21 @@ import { type FilterHooks, filterRequests } from "./request-filter.ts";
 /** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage">;
 
+/** A page of a crawl has no geolocation. */
+type Prepared = Pick<RenderContext, "session" | "evaluate"> &
+  Partial<Pick<RenderContext, "grantGeolocation">>;
+
 /**
  * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send
  * secrets should allow only one host by `allowRequestPattern`.
  */
 export async function preparePage(
-  context: Pick<RenderContext, "page" | "session" | "authorize">,
+  context: Prepared & Pick<RenderContext, "page" | "authorize">,
   parameters: PageRequest,
   hooks: FilterHooks = {},
 ): Promise<void> {
   const { page, session } = context;
-  const { emulateMediaType, viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
+  const { viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
   const { setJavaScriptEnabled, addStyleTag, addScriptTag } = parameters;
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
@@ -30,16 +34,48 @@ export async function preparePage(
     // By our session, as no other emulation: the last session of a page resets it where the page changes its process,
     // and
     // that is ours. What puppeteer's session says is lost at the first address.
-    emulateMediaType && session.send("Emulation.setEmulatedMedia", { media: emulateMediaType }),
+    emulateMedia(session, parameters),
+    emulatePlace(context, parameters),
     cookies && setCookies(context, cookies, parameters.url),
     viewport && page.setViewport(definedOf(viewport)),
-    userAgent && page.setUserAgent({ userAgent }),
+    userAgent && !parameters.locale && page.setUserAgent({ userAgent }),
     setExtraHTTPHeaders && page.setExtraHTTPHeaders(setExtraHTTPHeaders),
     setJavaScriptEnabled === false && page.setJavaScriptEnabled(false),
     // A site's policy is about others' tags; the caller's own are to work on every page.
     hasTags && page.setBypassCSP(true),
     filterRequests({ page, session }, parameters, hooks),
   ]);
+}
+
+async function emulateMedia(
+  session: CDPSession,
+  { emulateMediaType: media, colorScheme, reducedMotion }: PageRequest,
+): Promise<void> {
+  const features = [
+    ...(colorScheme ? [{ name: "prefers-color-scheme", value: colorScheme }] : []),
+    ...(reducedMotion ? [{ name: "prefers-reduced-motion", value: reducedMotion }] : []),
+  ];
+  if (media === undefined && features.length === 0) return;
+  await session.send("Emulation.setEmulatedMedia", { ...(media && { media }), features });
+}
+
+async function emulatePlace(
+  context: Prepared,
+  { timezone: timezoneId, locale, geolocation, userAgent }: PageRequest,
+): Promise<void> {
+  const { session } = context;
+  if (timezoneId) await session.send("Emulation.setTimezoneOverride", { timezoneId });
+  if (locale) {
+    await session.send("Emulation.setLocaleOverride", { locale });
+    // The language in the field and in scripts is a part of the user agent.
+    const named = userAgent ?? String(await context.evaluate("navigator.userAgent"));
+    const override = { userAgent: named, acceptLanguage: locale };
+    await session.send("Emulation.setUserAgentOverride", override);
+  }
+  if (geolocation) {
+    await context.grantGeolocation?.();
+    await session.send("Emulation.setGeolocationOverride", geolocation);
+  }
 }
 
 async function setCookies(

@@ -173,6 +173,13 @@ export class RenderContext implements AsyncDisposable {
     this.#budgets.renew(idOf(this.#context));
   }
 
+  /** Lets pages of the context know the place that is set for them. */
+  async grantGeolocation(): Promise<void> {
+    const browserContextId = idOf(this.#context);
+    const granted = { permissions: ["geolocation" as const], browserContextId };
+    await sessionOf(this.page).send("Browser.grantPermissions", granted);
+  }
+
   /** Lets the console of the context through, whose events count in its budget anyway. */
   hearConsole(): void {
     this.#budgets.hear(idOf(this.#context));

@@ -1,8 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
+import { LOOK_MS, SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
 import { openPageReader, type PageReader } from "../../../../scripts/testing/page-reader.ts";
+import { openPool } from "../../../../scripts/testing/printer.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { settled } from "./settled.ts";
+import { RequestsInFlight } from "./wait-for-quiet.ts";
 
 /** What each page shows in the end, by the script that makes it. Each begins with "first". */
 const PAGES: Record<string, string> = {
@@ -115,16 +119,26 @@ describe("waiting until a page has settled", function () {
     expect((await shown(url, { gotoOptions })).text).not.to.contain("last");
   });
 
-  it("a static page waits hardly longer than for its load event", async () => {
-    const url = site.page("/static", `<!doctype html><title>t</title><p>${"text ".repeat(1_000)}`);
-    const times: Record<string, number[]> = { load: [], settled: [] };
-    for (let round = 0; round < 4; round++) {
-      for (const [waitUntil, taken] of Object.entries(times)) {
-        taken.push((await shown(url, { gotoOptions: { waitUntil } })).ms);
-      }
-    }
-    const least = (taken: number[] = []) => Math.min(...taken);
-    expect(least(times.settled) - least(times.load)).to.be.below(60 + least(times.load));
+  it("a static page is looked at once, and not waited for", async () => {
+    await using pool = openPool();
+    const signal = new AbortController().signal;
+    await using context = await pool.newContext(signal);
+    const waits: number[] = [];
+    const wait: Clock["wait"] = (ms, ended) => {
+      waits.push(ms);
+      return systemClock.wait(ms, ended);
+    };
+    const clock = { ...systemClock, wait };
+    const looked = async (html: string) => {
+      const requests = new RequestsInFlight(context.page, clock);
+      await context.page.setContent(html, { waitUntil: "load" });
+      waits.length = 0;
+      await settled(context, { requests, settleMs: SETTLE_MS, signal, clock });
+      return [...waits];
+    };
+    // The limit of the one look.
+    expect(await looked("<p>static")).to.deep.equal([LOOK_MS]);
+    expect((await looked("<p>x<script></script>")).length).to.be.above(2);
   });
 
   describe("waitForFunction", () => {

@@ -95,7 +95,8 @@ async function quiet(
     const isStill = drawn === STILL || (drawn !== MOVING && drawn === drawnBefore);
     drawnBefore = drawn;
     const neededMs = quietMsOf(context.page, state.hasChanged || requests.changedSince(beganAt));
-    const quietMs = Math.min(state.idleMs, requests.quietMs());
+    // What was done with the page a moment ago may still have consequences.
+    const quietMs = Math.min(state.idleMs, requests.quietMs(), clock.monotonic() - beganAt);
     if (isStill && quietMs >= neededMs) return;
     const missingMs = Math.max(neededMs - quietMs, isStill ? 0 : DRAWING_SAMPLE_MS);
     await clock.wait(Math.min(missingMs, DRAWING_SAMPLE_MS), signal);

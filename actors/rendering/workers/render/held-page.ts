@@ -5,6 +5,7 @@
 import { ProtocolError } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
+import { SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
@@ -15,6 +16,9 @@ import { NavigationCount } from "../../lib/browser/navigation-count.ts";
 import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
 import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { settled } from "../../lib/browser/settled.ts";
+import { RequestsInFlight } from "../../lib/browser/wait-for-quiet.ts";
+import { doActions } from "./page-actions.ts";
 import { PageRecord } from "./record-page.ts";
 import { watchComputing } from "./watch-computing.ts";
 
@@ -108,6 +112,13 @@ export class HeldPage implements AsyncDisposable {
     await preparePage(this.context, parameters);
     const limits = { ...this.limits, waitUntil: "settled" as const };
     const document = await loadPage(this.context, parameters, limits);
+    const { actions = [], bestAttempt: isBestAttempt = false } = parameters;
+    if (actions.length > 0) {
+      const requests = new RequestsInFlight(this.context.page, this.limits.clock);
+      await doActions(this.context, actions, { ...this.limits, isBestAttempt });
+      const settleMs = parameters.gotoOptions?.settleTimeout ?? SETTLE_MS;
+      await settled(this.context, { ...this.limits, requests, settleMs });
+    }
     this.#loadMs = this.browserMs;
     return document;
   }

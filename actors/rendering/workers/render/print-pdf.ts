@@ -5,6 +5,7 @@ import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { HeldPage, type PageTask } from "./held-page.ts";
+import { onDevice } from "./page-device.ts";
 import { PdfStream } from "./pdf-stream.ts";
 
 interface PdfTask extends Omit<PageTask, "action"> {
@@ -30,9 +31,10 @@ export interface PrintedPdf {
  */
 export async function printPdf(
   pool: BrowserPool,
-  { parameters, deadlineAt, hold, setWaiting }: PdfTask,
+  { parameters: given, deadlineAt, hold, setWaiting }: PdfTask,
   limits: { signal: AbortSignal; clock: Clock },
 ): Promise<PrintedPdf> {
+  const parameters = onDevice(given, "print");
   await using resources = new AsyncDisposableStack();
   const held = resources.use(
     await HeldPage.open(pool, { action: "print", deadlineAt, hold, setWaiting }, limits),

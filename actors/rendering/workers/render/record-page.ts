@@ -89,9 +89,8 @@ export class PageRecord implements Disposable {
     const refusal = this.#context.egress.failureOf(url)?.message;
     const reason = refusal === undefined ? found : refusal.slice(refusal.indexOf(": ") + 2);
     const entry = { url: clipped(url), type: request.resourceType(), reason: clipped(reason) };
-    // A refused request both fails and has an answer of the guard.
-    if (this.#failed.some((known) => known.url === entry.url && known.reason === entry.reason))
-      return;
+    // A request that was answered with an error, or by the guard, fails afterwards too.
+    if (this.#failed.some((known) => known.url === entry.url)) return;
     this.#add(this.#failed, entry);
   }
 

@@ -5,9 +5,9 @@ import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
-import { VIEWPORT } from "../../lib/browser/context-page.ts";
 import { HeldPage, type PageTask } from "./held-page.ts";
 import { actionMs, type Output, type PageParameters } from "./outputs/output.ts";
+import { onDevice } from "./page-device.ts";
 import { contentReady } from "./page-ready.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
@@ -28,10 +28,11 @@ export interface Rendered<A> {
 /** Rejects as `printPdf` does. */
 export async function renderPage<P extends PageParameters, A>(
   pool: BrowserPool,
-  { parameters, ...task }: RenderTask<P>,
-  { output, ...given }: { output: Output<P, A>; signal: AbortSignal; clock: Clock },
+  { parameters: given, ...task }: RenderTask<P>,
+  { output, ...limited }: { output: Output<P, A>; signal: AbortSignal; clock: Clock },
 ): Promise<Rendered<A>> {
-  await using held = await HeldPage.open(pool, task, given);
+  const parameters = onDevice(given, task.action);
+  await using held = await HeldPage.open(pool, task, limited);
   const { context, limits } = held;
   const ms = actionMs(parameters);
   const error = () =>
@@ -40,7 +41,7 @@ export async function renderPage<P extends PageParameters, A>(
       `Cannot ${task.action} the page: it took longer than ${ms} ms`,
     );
   const { make, status, report } = await held.explained(async () => {
-    using document = await held.load(shown(parameters, task));
+    using document = await held.load(parameters);
     const make = await within({ ...limits, ms, error }, async (signal) => {
       const patience = { ms: Math.min(LOAD_REST_MS, ms / 2), signal, clock: limits.clock };
       if (parameters.scrollPage) {
@@ -57,10 +58,4 @@ export async function renderPage<P extends PageParameters, A>(
   task.setWaiting?.(true);
   const answer = await held.explained(() => make(limits.signal));
   return { answer, browserMs: held.browserMs, status, report };
-}
-
-/** A page that becomes a picture is shown as large as it is laid out, which costs time. */
-function shown<P extends PageParameters>(parameters: P, { action }: PageTask): P {
-  if (action !== "capture") return parameters;
-  return { ...parameters, viewport: parameters.viewport ?? VIEWPORT };
 }

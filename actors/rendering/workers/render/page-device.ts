@@ -1,0 +1,28 @@
+/** The device that a page is shown on: a preset of the driver, or the window that the request names. */
+import { KnownDevices } from "puppeteer-core";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { VIEWPORT } from "../../lib/browser/context-page.ts";
+import type { Action } from "./held-page.ts";
+import type { PageParameters } from "./outputs/output.ts";
+
+/**
+ * Returns the parameters with the viewport and the user agent of their device. A page that becomes a picture, or that
+ * is clicked on, is shown as large as it is laid out, which costs time.
+ */
+export function onDevice<P extends PageParameters>(parameters: P, action: Action): P {
+  const { device, actions = [] } = parameters;
+  const preset = device === undefined ? undefined : presetOf(device);
+  const isShown = action === "capture" || actions.length > 0;
+  const viewport = parameters.viewport ?? preset?.viewport ?? (isShown ? VIEWPORT : undefined);
+  const userAgent = parameters.userAgent ?? preset?.userAgent;
+  return { ...parameters, viewport, userAgent };
+}
+
+function presetOf(name: string) {
+  const devices: Record<string, (typeof KnownDevices)[keyof typeof KnownDevices]> = KnownDevices;
+  if (Object.hasOwn(devices, name)) return devices[name];
+  const message = `Expected a device of the driver, as in ${Object.keys(devices).slice(-3).join(", ")}`;
+  throw new ActorError("invalid_request", "Cannot show the page: the device is unknown", {
+    faults: [{ pointer: "/device", message }],
+  });
+}
