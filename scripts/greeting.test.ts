@@ -17,6 +17,7 @@ describe("greeting", () => {
     await writeFile(credentials, "{}");
     const text = greetingOf({ TRUNKLINE_PUBLIC_URL: "https://a.example" });
     for (const line of [
+      "Console      https://a.example/console",
       "Base URL     https://a.example/v4",
       "Docs         https://a.example/docs",
       `Credentials  ${credentials}`,

@@ -8,7 +8,11 @@ export function greeting(config: Config): string {
   const { dataDir, publicUrl, natsUrl } = config;
   const lines = ["", `Trunkline runs: ${config.roles.join(", ")}. Ctrl-C stops it.`, ""];
   if (config.roles.includes("gateway"))
-    lines.push(`Base URL     ${publicUrl}/v4`, `Docs         ${publicUrl}/docs`);
+    lines.push(
+      `Console      ${publicUrl}/console`,
+      `Base URL     ${publicUrl}/v4`,
+      `Docs         ${publicUrl}/docs`,
+    );
   // In a cluster the first account may have been made by another gateway.
   const credentials = join(dataDir, "credentials.json");
   const hasCredentials = config.roles.includes("gateway") && existsSync(credentials);

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { ConsoleWorld } from "./testing/console-world.ts";
 
@@ -16,6 +19,48 @@ describe("home of the console", function () {
     const text = await world.text();
     expect(text).to.contain(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
     await world.audit("home");
+  });
+
+  it("gives nothing to a page at another port of its host, to which browsers send the cookie", async () => {
+    const { url, accountId } = world.platform;
+    const members = `${url}/v4/accounts/${accountId}/members`;
+    const page = await world.elsewhere();
+    const server = createServer((_request, response) => {
+      response.setHeader("Content-Type", "text/html").end("<!doctype html><title>other</title>");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const sent = JSON.stringify({ email: "evil@example.com", roles: ["Administrator"] });
+    const outcomes = await page.evaluate(`(async () => {
+      const headers = { "X-Trunkline-Session": "use", "Content-Type": "application/json" };
+      const body = ${JSON.stringify(sent)};
+      const of = (request) => request.then((answer) => answer.type, () => "refused");
+      const credentials = "include";
+      return [
+        await of(fetch("${members}", { credentials, headers })),
+        await of(fetch("${members}", { credentials })),
+        await of(fetch("${members}", { method: "POST", credentials, headers, body })),
+        await of(fetch("${members}", { method: "POST", credentials, mode: "no-cors", body })),
+      ];
+    })()`);
+    // The last one is sent with the cookie, and Cross-Origin-Resource-Policy hides that there was an answer.
+    expect(outcomes).to.deep.equal(["refused", "refused", "refused", "refused"]);
+    const shown = page.waitForNavigation();
+    await page.evaluate(`(() => {
+      const form = document.createElement("form");
+      Object.assign(form, { method: "post", action: "${members}", enctype: "text/plain" });
+      const field = document.createElement("input");
+      Object.assign(field, { name: ${JSON.stringify(sent.slice(0, -1))} + ',"x":"', value: '"}' });
+      form.append(field);
+      document.body.append(form);
+      form.submit();
+    })()`);
+    await shown;
+    expect(await page.evaluate("document.body.innerText")).to.contain('"success":false');
+    const { body } = await world.platform.rest("GET", "/members");
+    expect(body.result).to.have.length(1);
+    server.close();
   });
 
   it("leads to sign-in without a session, and back to where it was asked for", async () => {

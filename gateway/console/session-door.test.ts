@@ -179,6 +179,23 @@ describe("REST by the session of a browser", function () {
     expect((await ask("/user", { headers: HEADER })).status).to.equal(200);
   });
 
+  it("a person's own sessions need no permission in an account", async () => {
+    const invited = await world.api(`/accounts/${world.accountId}/members`, {
+      method: "POST",
+      json: { email: "clients@example.com", roles: ["OAuth Client Write"] },
+    });
+    const person = new Person(url);
+    await person.open(invited.body.result.invitation_url);
+    await person.signUp({ password: "correct horse" });
+    const cookie = cookieHeader(person);
+    const [own] = (await ask("/user/sessions", { headers: HEADER, cookie })).body.result;
+    expect(own.is_current).to.equal(true);
+    const path = `/user/sessions/${own.id}`;
+    const headers = { ...HEADER, Origin: url };
+    expect((await ask(path, { method: "DELETE", headers, cookie })).status).to.equal(200);
+    expect((await ask("/user", { headers: HEADER, cookie })).status).to.equal(401);
+  });
+
   it("a token of a person lists their sessions with account.read, and one of the account has none", async () => {
     const group = (id: string) => ({ effect: "allow", permission_groups: [{ id }] });
     const make = async (permission: string) => {

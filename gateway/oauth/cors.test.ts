@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { authorize, ClientCalls } from "./testing/client-calls.ts";
+import { authorize, basicOf, ClientCalls } from "./testing/client-calls.ts";
 import {
   type OAuthWorld,
   oauthWorld,
@@ -66,6 +66,22 @@ describe("pages of other origins", function () {
     ] as const) {
       expect(allowedOf(await preflight(path, method)), path).to.equal(null);
     }
+  });
+
+  it("our own page may ask the token endpoint and introspection as any client", async () => {
+    const Origin = base;
+    const secretive = await world.makeClient({ allowed_cors_origins: [] });
+    const headers = { ...basicOf(secretive), Origin };
+    const unknown = await calls.redeem("x", { by: secretive, headers });
+    expect([unknown.status, unknown.body.error]).to.deep.equal([400, "invalid_grant"]);
+    const looked = await calls.post("introspect", { token: "x" }, { by: secretive, headers });
+    expect([looked.status, looked.body]).to.deep.equal([200, { active: false }]);
+    const elsewhere = { ...headers, Origin: "https://evil.example" };
+    for (const path of ["token", "introspect"]) {
+      const refused = await calls.post(path, { token: "x" }, { by: secretive, headers: elsewhere });
+      expect(allowedOf(refused), path).to.equal(null);
+    }
+    expect((await calls.redeem("x", { by: secretive, headers: elsewhere })).status).to.equal(400);
   });
 
   it("read what the client is given, and why it is refused something", async () => {

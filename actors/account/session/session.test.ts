@@ -31,6 +31,19 @@ describe("session", () => {
     }
   });
 
+  it("describe() shows a session to its person until its time is over", () => {
+    const { userId } = person;
+    const shown = run("describe", opened, { userId }, NOW + SESSION_MS - 1).reply;
+    expect(shown).to.deep.equal({ authenticatedAt: NOW, expiresAt: NOW + SESSION_MS });
+    for (const ask of [
+      () => run("describe", opened, { userId }, NOW + SESSION_MS),
+      () => run("describe", opened, { userId: "b".repeat(32) }),
+      () => run("describe", sessionActor.initial, { userId }),
+    ]) {
+      expect(refusal(ask).code).to.equal("not_found");
+    }
+  });
+
   it("end(), signedOut() and expire() are for good, and repeated nothing", () => {
     for (const message of ["end", "signedOut"] as const) {
       const { forgotten, send } = run(message, opened, {});

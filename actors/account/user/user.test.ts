@@ -96,6 +96,16 @@ describe("user's password and sessions", () => {
     expect(refused.code).to.equal("conflict");
   });
 
+  it("listSessions() names them to their user alone, the latest last", () => {
+    const ask = (userId: string, state = registered) =>
+      runHandler(userActor, "listSessions", state, { userId }).reply.sessionIds;
+    expect(ask(person.id)).to.deep.equal([]);
+    let { state } = runHandler(userActor, "addSession", registered, session(1));
+    state = runHandler(userActor, "addSession", state, session(2)).state;
+    expect(ask(person.id, state)).to.deep.equal([session(1).sessionId, session(2).sessionId]);
+    expect(refusal(() => ask("2".repeat(32), state)).code).to.equal("not_found");
+  });
+
   it("addSession() refuses what was checked before the password changed", () => {
     const change = { before: "scrypt$1", after: "argon2", ends: { keep: id(2) } };
     const before = runHandler(userActor, "addSession", registered, session(2)).state;

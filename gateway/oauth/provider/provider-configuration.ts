@@ -32,7 +32,8 @@ type GrantedToken = { clientId: string; accountId: string; grantId: string };
 
 /** The settings of oidc-provider: the features in use, and the callbacks into our code. */
 export function configuration(parts: ProviderParts, { jwks, secret }: ServerKeys): Configuration {
-  const { actors, cookies, failed, now, pages } = parts;
+  const { actors, cookies, failed, now, pages, publicUrl } = parts;
+  const { origin: ownOrigin } = new URL(publicUrl);
   const consents = new Consents(actors);
   return {
     ...PROTOCOL,
@@ -45,6 +46,11 @@ export function configuration(parts: ProviderParts, { jwks, secret }: ServerKeys
     renderError: async (context, out) => pages.error(context, out),
     loadExistingGrant: (context) => consents.grantFor(context),
     findAccount: findAccount(consents),
+    // Browsers send Origin with a POST of our own pages too. The console tries a client out with its own credentials.
+    clientBasedCORS: (context, origin, client) =>
+      origin === ownOrigin ||
+      (context.oidc.route !== "introspection" &&
+        registrationOf(client)?.allowedCorsOrigins.includes(origin) === true),
   };
 }
 
@@ -73,9 +79,6 @@ const PROTOCOL = {
   rotateRefreshToken: () => true,
   // A grant outlives the session in which it began: its client works while the person is away.
   expiresWithSession: async () => false,
-  clientBasedCORS: (context, origin, client) =>
-    context.oidc.route !== "introspection" &&
-    registrationOf(client)?.allowedCorsOrigins.includes(origin) === true,
 } satisfies Configuration;
 
 function cookieSettings(cookies: CookieNames, secret: string): Configuration["cookies"] {

@@ -2,10 +2,13 @@
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX, PAGE_ENTRIES } from "../../../schemas/limits.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import {
   CreatedOAuthClient,
   CreateOAuthClient,
@@ -17,6 +20,7 @@ import {
   RotatedSecret,
   settingsOf,
   UpdateOAuthClient,
+  WireAllowance,
   WireOAuthChange,
   WireOAuthClient,
   WireScope,
@@ -24,6 +28,7 @@ import {
 import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
+import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
@@ -137,6 +142,18 @@ const LIST_OAUTH_CLIENT_CHANGES = {
   answer: { result: WireOAuthChange.array(), paged: "cursor" },
 } as const;
 
+const LIST_OAUTH_CLIENT_ALLOWANCES = {
+  tag: "OAuth clients",
+  permissions: ["oauth-clients.read"],
+  method: "get",
+  path: `${CLIENT}/allowances`,
+  id: "listOAuthClientAllowances",
+  summary: "Members of the account who have allowed a client, and what",
+  parameters: OAuthClientPath,
+  query: nothing,
+  answer: { result: WireAllowance.array() },
+} as const;
+
 const LIST_OAUTH_SCOPES = {
   tag: "OAuth clients",
   method: "get",
@@ -167,6 +184,7 @@ export function oauthClientRoutes(parts: ClientParts): Route[] {
     defineRoute({ ...ROTATE_OAUTH_CLIENT_SECRET, handle: rotateSecret(parts) }),
     defineRoute({ ...DELETE_OLD_OAUTH_CLIENT_SECRET, handle: deleteOldSecret(parts) }),
     defineRoute({ ...LIST_OAUTH_CLIENT_CHANGES, handle: listChanges(parts) }),
+    defineRoute({ ...LIST_OAUTH_CLIENT_ALLOWANCES, handle: listAllowances(parts) }),
     defineRoute({
       ...LIST_OAUTH_SCOPES,
       handle: async () => ({ result: ALL_SCOPES.map((id) => ({ id, ...SCOPES[id] })) }),
@@ -295,6 +313,26 @@ function listChanges({ actors }: ClientParts) {
     return { result: entries.map(wireChange), resultInfo };
   };
 }
+
+/** People of other accounts are no business of this one, so a public client's are not listed. */
+function listAllowances({ actors }: ClientParts) {
+  return async ({ caller: { accountId }, parameters }: OfClient) => {
+    const { client_id: clientId } = parameters;
+    await actors.call(oauthClient, clientId, "get", { accountId });
+    const { members } = await actors.call(account, accountId, "listMembers", {});
+    const asked = members.map(async ({ userId, email }) => {
+      const { consent } = await actors.call(grantList, userId, "getConsent", { clientId });
+      return consent && { user: { id: userId, email }, ...wireConsent(consent) };
+    });
+    return { result: (await Promise.all(asked)).filter((one) => one !== null) };
+  };
+}
+
+const wireConsent = ({ scopes, rejectedScopes, accountIds }: DeepReadonly<Consent>) => ({
+  scopes: [...scopes],
+  declined_scopes: [...rejectedScopes],
+  accounts: accountIds.length,
+});
 
 const changeBy = (caller: Asked["caller"]) => ({
   accountId: caller.accountId,

@@ -217,6 +217,13 @@ export const WireOAuthChange = z.object({
   changes: z.array(Change),
 });
 
+export const WireAllowance = z.object({
+  user: z.object({ id: Id, email: z.string() }),
+  scopes: z.array(Scope).describe("What they allow"),
+  declined_scopes: z.array(Scope).describe("What was asked for, and they declined"),
+  accounts: z.int().describe("In how many accounts, of which this one may be none"),
+});
+
 export const WireScope = z.object({
   id: Scope,
   name: z.string(),

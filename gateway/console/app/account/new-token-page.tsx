@@ -1,7 +1,7 @@
 /** Makes an API token, and shows its secret this once. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
+import { ask, RestError } from "../lib/rest.ts";
 import { Link } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedToken, PermissionGroup } from "../lib/wire.ts";
@@ -23,7 +23,10 @@ export function NewTokenPage() {
     path: restPath("/tokens"),
     json: { name, policies: [policyOf(chosen)], ...expiryOf(days) },
   };
-  const create = async () => setMade((await ask<CreatedToken>(request)).result);
+  const create = async () => {
+    checkChosen(chosen);
+    setMade((await ask<CreatedToken>(request)).result);
+  };
   return (
     <Page
       title="New token"
@@ -60,6 +63,12 @@ export function NewTokenPage() {
       )}
     </Page>
   );
+}
+
+/** Refuses in the words of the page: a person knows no policies. */
+export function checkChosen(permissions: readonly string[]): void {
+  if (permissions.length > 0) return;
+  throw new RestError(400, [{ message: "Choose at least one permission." }]);
 }
 
 export const policyOf = (permissions: readonly string[]) => ({

@@ -6,7 +6,7 @@ import type { PermissionGroup } from "../lib/wire.ts";
 const LEVELS = [
   ["", "Nothing"],
   ["read", "Read"],
-  ["write", "Read and write"],
+  ["write", "Write"],
 ] as const;
 
 interface PickerProps {
@@ -21,6 +21,7 @@ export function PermissionPicker({ groups, chosen, onChange }: PickerProps) {
   return (
     <fieldset class="picker">
       <legend>Permissions</legend>
+      <span class="quiet hint">Write includes read.</span>
       <p class="actions">
         <button type="button" class="small second" onClick={() => onChange(everything("read"))}>
           Read everything

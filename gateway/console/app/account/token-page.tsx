@@ -11,7 +11,7 @@ import { SecretOnce } from "../parts/copy.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { Check, Form, TextField } from "../parts/form.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
-import { policyOf } from "./new-token-page.tsx";
+import { checkChosen, policyOf } from "./new-token-page.tsx";
 import { PermissionPicker } from "./permission-picker.tsx";
 import { permissionsOf, TokenState } from "./tokens-page.tsx";
 
@@ -69,6 +69,7 @@ function Changes({ token, path, reading }: TokenProps) {
   const [chosen, setChosen] = useState(permissionsOf(token));
   const [isSaved, setSaved] = useState(false);
   const save = async () => {
+    checkChosen(chosen);
     const { expires_on, not_before } = token;
     const json = {
       name,

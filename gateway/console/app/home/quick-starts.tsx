@@ -23,7 +23,9 @@ export function QuickStarts() {
       path: restPath("/artifacts/namespaces/default/repos"),
       json: { name: "hello" },
     }),
-    `git clone "http://x:$TOKEN@${location.host}${ROOT}/git/${account.id}/default/hello.git"`,
+    // What stands in a command line, everybody on the machine can see.
+    'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $TOKEN" \\',
+    `  git clone ${location.origin}${ROOT}/git/${account.id}/default/hello.git`,
   ].join("\n");
   return (
     <Card title="Quick starts">

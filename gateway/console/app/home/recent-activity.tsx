@@ -1,5 +1,6 @@
 /** What happened last in the account, as far as lists of the REST API tell: crawls, deployments, clients and tokens. */
 import { useAccount } from "../lib/account.tsx";
+import { Link } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireAppEntry, WireCrawlEntry, WireOAuthClient, WireToken } from "../lib/wire.ts";
 import { Badge, Time, type Tone } from "../parts/bits.tsx";
@@ -14,12 +15,14 @@ interface Happening {
   key: string;
   what: string;
   subject: string;
+  /** The page of the subject, below the account. */
+  to?: string;
   at: string;
   state?: { tone: Tone; text: string };
 }
 
 export function RecentActivity() {
-  const { restPath } = useAccount();
+  const { restPath, placeOf } = useAccount();
   const crawls = useRest<WireCrawlEntry[]>(restPath("/browser-rendering/crawl?per_page=8"), {
     everyMs: REFRESH_MS,
   });
@@ -59,7 +62,10 @@ export function RecentActivity() {
           keyOf={({ key }) => key}
           columns={[
             { name: "What", cell: ({ what }) => what },
-            { name: "Of", cell: ({ subject }) => subject },
+            {
+              name: "Of",
+              cell: ({ subject, to }) => (to ? <Link to={placeOf(to)}>{subject}</Link> : subject),
+            },
             {
               name: "State",
               cell: ({ state }) => state && <Badge tone={state.tone}>{state.text}</Badge>,
@@ -100,7 +106,13 @@ function clientHappening({
   client_name: subject,
   updated_at: at,
 }: WireOAuthClient): Happening {
-  return { key: `client ${id}`, what: "OAuth client changed", subject, at };
+  return {
+    key: `client ${id}`,
+    what: "OAuth client changed",
+    subject,
+    at,
+    to: `oauth-clients/${id}`,
+  };
 }
 
 function tokenHappening({ id, name, issued_on: at, status }: WireToken): Happening {
@@ -108,6 +120,7 @@ function tokenHappening({ id, name, issued_on: at, status }: WireToken): Happeni
   return {
     key: `token ${id}`,
     what: "API token made",
+    to: `account/tokens/${id}`,
     subject: name,
     at,
     state: { tone, text: status },

@@ -35,7 +35,8 @@ export class RestError extends Error {
   readonly requestId: string | undefined;
 
   constructor(status: number, faults: readonly Fault[], requestId?: string | null) {
-    super(faults.map(({ message }) => message).join("\n"));
+    // Two rules may refuse one field in the same words.
+    super([...new Set(faults.map(({ message }) => message))].join("\n"));
     this.status = status;
     this.requestId = requestId ?? undefined;
     const named = faults.flatMap(({ message, source }) =>

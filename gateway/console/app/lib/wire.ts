@@ -39,3 +39,4 @@ export type WireRef = z.output<typeof repositories.WireRef>;
 export type WireDiff = z.output<typeof repositories.WireDiff>;
 export type WireRepoToken = z.output<typeof repositories.WireRepoToken>;
 export type MintedRepoToken = z.output<typeof repositories.MintedRepoToken>;
+export type WireAllowance = z.output<typeof clients.WireAllowance>;

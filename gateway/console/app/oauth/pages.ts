@@ -1,4 +1,21 @@
-/** Pages of this area. */
+/** Pages of OAuth clients. */
 import type { Pages } from "../lib/pages.ts";
+import { ClientPage } from "./client-page.tsx";
+import { ClientsPage } from "./clients-page.tsx";
+import { DomainPage } from "./domain-page.tsx";
+import { NewClientPage } from "./new-client-page.tsx";
+import { PeoplePage } from "./people-page.tsx";
+import { SettingsPage } from "./settings-page.tsx";
+import { TryItBackPage, TryItPage } from "./try-it-page.tsx";
 
-export const pages: Pages = {};
+export const pages: Pages = {
+  "": ClientsPage,
+  new: NewClientPage,
+  // The authorization server leads here, see try-it.ts.
+  "try-it": TryItBackPage,
+  ":id": ClientPage,
+  ":id/settings": SettingsPage,
+  ":id/domain": DomainPage,
+  ":id/try-it": TryItPage,
+  ":id/people": PeoplePage,
+};

@@ -45,11 +45,11 @@ function copyBySelection(text: string): boolean {
 }
 
 /** A value with a button that copies it. */
-export function Copyable({ label, value }: { label: string; value: string }) {
+export function Copyable({ label = "Copy", value }: { label?: string; value: string }) {
   return (
     <div class="copyable">
       <code>{value}</code>
-      <CopyButton text={value} label={`Copy ${label}`} />
+      <CopyButton text={value} label={label} />
     </div>
   );
 }
@@ -61,7 +61,7 @@ export function SecretOnce({ label, value }: { label: string; value: string }) {
       <p>
         <strong>{label}</strong>: copy it now. It is not shown again.
       </p>
-      <Copyable label={label.toLowerCase()} value={value} />
+      <Copyable value={value} />
     </section>
   );
 }

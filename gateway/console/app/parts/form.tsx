@@ -61,7 +61,9 @@ function useFault(pointer: string | undefined): string | undefined {
   const faults = useContext(FaultsContext);
   if (pointer === undefined) return undefined;
   const own = [...faults].filter(([of]) => of === pointer || of.startsWith(`${pointer}/`));
-  return own.length === 0 ? undefined : own.map(([, message]) => message).join(" ");
+  return own.length === 0
+    ? undefined
+    : own.map(([, message]) => message.replace(/^Cannot accept \S+: /, "")).join(" ");
 }
 
 interface FieldProps {

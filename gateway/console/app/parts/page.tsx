@@ -83,7 +83,7 @@ export function ErrorNote({ error, retry }: { error: RestError; retry?: () => vo
     <div class="note bad" role="alert">
       <p class="preline">{error.message}</p>
       <p>{adviceOn(error)}</p>
-      {error.requestId && <p class="quiet">Request {error.requestId}</p>}
+      {error.requestId && error.status >= 500 && <p class="quiet">Request {error.requestId}</p>}
       {retry && (
         <button type="button" class="small second" onClick={retry}>
           Try again

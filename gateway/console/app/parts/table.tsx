@@ -37,7 +37,7 @@ export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
                 data-name={isActions ? "" : name}
                 class={isActions ? "of-actions" : ""}
               >
-                {cell(row)}
+                <div class="cell">{cell(row)}</div>
               </td>
             ))}
           </tr>

@@ -1,4 +1,6 @@
-/** Pages of this area. */
+/** Pages of rendering. */
 import type { Pages } from "../lib/pages.ts";
+import { PlaygroundPage } from "./playground-page.tsx";
+import { UsagePage } from "./usage-page.tsx";
 
-export const pages: Pages = {};
+export const pages: Pages = { "": PlaygroundPage, usage: UsagePage };
