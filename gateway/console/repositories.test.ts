@@ -70,6 +70,8 @@ describe("repositories in the console", function () {
     await world.audit("repository-new");
     await world.follow("Go to the repository notes");
     await world.says("This repository is empty");
+    await world.press("Download zip");
+    await world.says("Ref not found");
     await world.audit("repository-empty");
     await world.follow("Add a file");
     await world.fill("Path", "docs/first.md");

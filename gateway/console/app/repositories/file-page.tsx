@@ -5,10 +5,10 @@ import { counted, formatBytes } from "../lib/format.ts";
 import type { PageParameters } from "../lib/pages.ts";
 import { send } from "../lib/rest.ts";
 import { Link, navigate, usePlace } from "../lib/router.tsx";
-import { saveFile } from "../lib/save-file.ts";
 import { useLoaded } from "../lib/use-loaded.ts";
 import type { WireRepoDetails } from "../lib/wire.ts";
 import { CopyButton } from "../parts/copy.tsx";
+import { DownloadButton } from "../parts/download-button.tsx";
 import { Empty, Read } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
 import { Document, Picture, pictureType } from "./document.tsx";
@@ -118,9 +118,7 @@ function Content({ place, current, path, file: { bytes, text } }: ContentProps) 
             </button>
           )}
           {text !== undefined && <CopyButton text={text} />}
-          <button type="button" class="small second" onClick={() => saveFile(request.path, name)}>
-            Download
-          </button>
+          <DownloadButton label="Download" path={request.path} name={name} />
           {canEdit && (
             <Link
               class="button small second"

@@ -3,10 +3,10 @@
 import { useAccount } from "../lib/account.tsx";
 import type { PageParameters } from "../lib/pages.ts";
 import { Link, navigate, usePlace } from "../lib/router.tsx";
-import { saveFile } from "../lib/save-file.ts";
 import { useLoaded } from "../lib/use-loaded.ts";
 import type { WireCommit, WireRepoDetails, WireTreeEntry } from "../lib/wire.ts";
 import { Time } from "../parts/bits.tsx";
+import { DownloadButton } from "../parts/download-button.tsx";
 import { Card, Empty, Read } from "../parts/page.tsx";
 import { CloneBox } from "./clone-box.tsx";
 import { FileIcon } from "./file-icon.tsx";
@@ -92,8 +92,6 @@ function FilesActions({
   path: string;
 }) {
   const { may } = useAccount();
-  const download = () =>
-    saveFile(place.rest(`/archive/${encodeURIComponent(current)}.zip`), `${place.name}.zip`);
   const isBranch = current.startsWith("refs/heads/");
   return (
     <div class="actions">
@@ -105,9 +103,11 @@ function FilesActions({
           New file
         </Link>
       )}
-      <button type="button" class="small second" onClick={download}>
-        Download zip
-      </button>
+      <DownloadButton
+        label="Download zip"
+        path={place.rest(`/archive/${encodeURIComponent(current)}.zip`)}
+        name={`${place.name}.zip`}
+      />
     </div>
   );
 }
