@@ -17,7 +17,7 @@ const ENDLESS =
 describe("agents by REST", function () {
   this.timeout(300_000);
 
-  it("end with their process at an endless query, which is not run again, and keep their data", async () => {
+  it("end with their process at an endless query, and keep their data", async () => {
     await using platform = await AppPlatform.start();
     const agents = [{ binding: "Notes", class_name: "Notes" }];
     expect((await platform.deploy("diary", BUNDLE, { agents })).status).to.equal(200);

@@ -77,6 +77,29 @@ describe("agents by REST", function () {
     expect(await names("?contains=nobody")).to.deep.equal([]);
   });
 
+  it("need apps.read to be seen, and apps.write to be queried", async () => {
+    const { base_url: base, account_id: account } = platform.credentials;
+    const statuses = async (permission: string) => {
+      const policies = [{ effect: "allow", permission_groups: [{ id: permission }] }];
+      const made = await platform.rest("POST", "/tokens", { name: permission, policies });
+      const headers = {
+        authorization: `Bearer ${made.body.result.value}`,
+        "content-type": "application/json",
+      };
+      const agents = `${base}/accounts/${account}/apps/diary/agents`;
+      const body = JSON.stringify({ sql: "SELECT 1" });
+      const answers = await Promise.all([
+        fetch(agents, { headers }),
+        fetch(`${agents}/Notes/a`, { headers }),
+        fetch(`${agents}/Notes/a/query`, { method: "POST", headers, body }),
+      ]);
+      return answers.map(({ status }) => status);
+    };
+    expect(await statuses("artifacts.write")).to.deep.equal([403, 403, 403]);
+    expect(await statuses("apps.read")).to.deep.equal([200, 200, 403]);
+    expect(await statuses("apps.write")).to.deep.equal([200, 200, 200]);
+  });
+
   it("show a state of the longest length, and of a longer one its length", async () => {
     const about = JSON.stringify({ n: 0, text: "" }).length;
     for (const over of [0, 1]) {

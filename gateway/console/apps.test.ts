@@ -132,7 +132,9 @@ describe("apps, agents and webhooks in the console", function () {
     await world.says("answered 500");
     await world.audit("deliveries");
     await world.page.select("select", "delivered");
-    await world.page.waitForFunction('!document.querySelector("table").innerText.includes("#2")');
+    await world.page.waitForFunction(
+      'document.querySelector("table")?.innerText.includes("#2") === false',
+    );
     await world.follow("push #1");
     await world.heading("push #1");
     await world.says("x-hub-signature-256");
