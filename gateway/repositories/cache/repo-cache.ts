@@ -91,14 +91,14 @@ export class RepoCache {
     const cwd = join(this.files.views(repo.id, manifest.generation), name);
     const marker = this.files.use(repo.id, manifest.version);
     const leave = () => rmdir(marker).catch(ignoreGone);
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
-        if (tries > 1) await this.files.prepare();
+        if (attempt > 1) await this.files.prepare();
         await this.#mark(repo.id, marker);
         await this.#make(repo, manifest, cwd, signal);
         const madeId = await wholeView(cwd);
         // The cache was emptied after the view was made.
-        if (madeId === undefined) throw gone(`view ${cwd}`);
+        if (madeId === undefined) throw changedError(`view ${cwd}`);
         return {
           cwd,
           madeId,
@@ -109,7 +109,7 @@ export class RepoCache {
         await leave();
         const isFull = isCode(error, "ENOSPC");
         if (!isFull && !isCode(error, "ENOENT")) throw error;
-        if (tries >= TRIES_MAX) throw isFull ? error : cacheEmptied();
+        if (attempt >= TRIES_MAX) throw isFull ? error : cacheEmptied();
         // On a full disk, evict unread repositories in favour of this one.
         if (isFull) await this.#makeRoom();
       }
@@ -219,7 +219,7 @@ export class RepoCache {
   async #linkPack({ accountId }: ViewedRepo, pack: Pack, objects: string): Promise<void> {
     const pooled = this.files.pooled(accountId, pack.sha256);
     const linked = linkedPack(objects, pack.sha256);
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
         await this.#checkPooled(pooled, pack);
         // The index last: git knows a pack by it.
@@ -227,7 +227,7 @@ export class RepoCache {
         await link(pooled.index, linked.index).catch(ignoreThere);
         return;
       } catch (error) {
-        if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
+        if (!isCode(error, "ENOENT") || attempt >= TRIES_MAX) throw error;
         await this.#fetch(accountId, pack);
       }
     }
@@ -238,7 +238,7 @@ export class RepoCache {
     const [pack, index] = await Promise.all([stat(pooled.pack), stat(pooled.index)]);
     if (pack.size === bytes && index.size === indexBytes) return;
     await Promise.all([removeAll(pooled.pack), removeAll(pooled.index)]);
-    throw gone("pack");
+    throw changedError("pack");
   }
 
   async #fetch(accountId: string, pack: Pack): Promise<void> {
@@ -348,7 +348,7 @@ export const cacheEmptied = () =>
     { retryAfterS: 1 },
   );
 
-const gone = (what: string) =>
+const changedError = (what: string) =>
   Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
 
 /** Notes that it is used. False where it is not there. */

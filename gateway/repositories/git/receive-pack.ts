@@ -100,24 +100,24 @@ async function decide(
   ends.defer(await parts.slots.enter(repo, signal));
   const view = ends.use(await parts.cache.openObjects(repo, repo.manifest, signal));
   const { repoBytes } = parts.sizes;
-  const room = repoBytes - repo.manifest.bytes;
-  const ofAccount = await parts.storage.room(repo.accountId, signal);
-  const source = { room: Math.min(room, ofAccount), repoBytes, signal };
-  const taken = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
-  if (taken.lacksRoom && ofAccount < room) {
+  const freeBytes = repoBytes - repo.manifest.bytes;
+  const ofAccount = await parts.storage.freeBytes(repo.accountId, signal);
+  const source = { room: Math.min(freeBytes, ofAccount), repoBytes, signal };
+  const pack = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
+  if (pack.lacksRoom && ofAccount < freeBytes) {
     const stored = await parts.storage.get(repo.accountId, signal);
     return unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message);
   }
-  if (taken.lacksRoom) {
+  if (pack.lacksRoom) {
     // This goes without a wait, because only a later push can find the new room.
     parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
   }
-  if (taken.fault !== undefined) return unpackFailed(push, taken.fault);
-  const outcome = await accept(parts, repo, { push, taken, signal, ends }).catch((error: unknown) =>
-    tooMuch(push, error),
+  if (pack.fault !== undefined) return unpackFailed(push, pack.fault);
+  const outcome = await accept(parts, repo, { push, taken: pack, signal, ends }).catch(
+    (error: unknown) => tooMuch(push, error),
   );
   if (!outcome.faults.includes(REF_RESULTS.g)) return outcome;
-  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+  return await verifyAnew(parts, repo, { push, outcome, taken: pack, signal, ends });
 }
 
 /** Checks the push again, because the objects that it was checked against may have gone meanwhile. */

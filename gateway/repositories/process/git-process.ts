@@ -130,11 +130,11 @@ export function startGit(parameters: readonly string[], options: GitOptions): Ru
   signal.addEventListener("abort", end, { once: true });
   // The exit explains the failure. A broken pipe only shows that the process has exited.
   stdin.on("error", () => {});
-  const over = exit.finally(() => {
+  const ended = exit.finally(() => {
     clearTimeout(late);
     signal.removeEventListener("abort", end);
   });
-  return { stdin, stdout, exit: over };
+  return { stdin, stdout, exit: ended };
 }
 
 const spawner = new Spawner();

@@ -68,7 +68,7 @@ export class ObjectReaders {
     const ask = async <T extends ObjectHead>(
       question: (process: ReadProcess) => Promise<T | undefined>,
     ): Promise<T | undefined> => {
-      for (let tries = 1; ; tries++) {
+      for (let attempt = 1; ; attempt++) {
         const opened = await this.#open(repo, signal);
         try {
           const found = await question(opened.process);
@@ -82,13 +82,13 @@ export class ObjectReaders {
         } catch (error) {
           const isGone = error instanceof ReadProcessGone;
           if (
-            isGone ? tries >= TRIES_MAX : await this.#cache.isIntact(opened.view, repo.manifest)
+            isGone ? attempt >= TRIES_MAX : await this.#cache.isIntact(opened.view, repo.manifest)
           ) {
             throw error;
           }
           this.#close(repo.id, opened);
         }
-        if (tries >= TRIES_MAX) throw cacheEmptied();
+        if (attempt >= TRIES_MAX) throw cacheEmptied();
       }
     };
     return {
@@ -130,7 +130,7 @@ export class ObjectReaders {
   }
 
   async #openIntact(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
-    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+    for (let attempt = 1; attempt <= TRIES_MAX; attempt++) {
       const opened = await this.#open(repo, signal);
       if (await this.#cache.isIntact(opened.view, repo.manifest)) return opened;
       this.#close(repo.id, opened);

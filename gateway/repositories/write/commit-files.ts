@@ -59,14 +59,14 @@ async function commitAnew(
   asked: NewCommit,
   signal: AbortSignal,
 ): Promise<Committed> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     const repo = await repositories.open(address, signal);
     const outcome = await tryCommit(repositories, repo, asked, signal);
     if (typeof outcome === "object") return outcome;
     // Upkeep only replaced packs and the branch may not have moved, so try again with the new packs.
-    if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
+    if (outcome === "cleaned" && attempt < COMMIT_TRIES_MAX) continue;
     // With `expected` the client gets a conflict. Otherwise the commit is made again on the new tip.
-    if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
+    if (asked.expected === undefined && attempt < COMMIT_TRIES_MAX) continue;
     throw moved("it moved meanwhile");
   }
 }
@@ -165,16 +165,16 @@ async function checkedByGit(
   try {
     using view = await parts.readers.view(repo, signal);
     const { repoBytes } = parts.sizes;
-    const room = repoBytes - repo.manifest.bytes;
+    const freeBytes = repoBytes - repo.manifest.bytes;
     const source = new PktReader(whole(pack));
-    const taken = await quarantinePack(parts.cache.files, view, source, {
-      room,
+    const quarantined = await quarantinePack(parts.cache.files, view, source, {
+      room: freeBytes,
       repoBytes,
       signal,
     });
-    const { files, fault, lacksRoom } = taken;
-    if (files && fault === undefined) return Object.assign(taken, { files });
-    await taken[Symbol.asyncDispose]();
+    const { files, fault, lacksRoom } = quarantined;
+    if (files && fault === undefined) return Object.assign(quarantined, { files });
+    await quarantined[Symbol.asyncDispose]();
     if (lacksRoom) throw new ActorError("conflict", `Cannot commit: ${fault}`);
     const message = `git refuses it: ${fault}`;
     throw new ActorError("invalid_request", `Cannot commit: ${message}`, {
