@@ -100,7 +100,7 @@ describe("cluster", function () {
   it("another process takes the shards of a killed process with actors", async () => {
     await load.more(20);
     load.takeGapMs();
-    // What the machine itself takes just now, with everything in its place.
+    // The machine's own duration at this moment, without a fault.
     await load.more(100);
     const undisturbed = load.takeGapMs();
     actors[0]?.signal("SIGKILL");
@@ -144,7 +144,7 @@ describe("cluster", function () {
       left.map(() => 0),
     );
     print("all stopped after", performance.now() - startedAt);
-    // What a browser has started ends with it, a moment later.
+    // A browser's children end shortly after it.
     await until("all have ended", async () => (await processesIn(folder)).length === 0);
   });
 

@@ -80,7 +80,7 @@ describe("copies of streams", function () {
     await allCurrent();
   });
 
-  /** What the metric says of the stream of crawls. */
+  /** The metric of the stream of crawls. */
   async function behind(): Promise<number> {
     const registry = new Registry();
     const clock = new SkippingClock({ stands: true });

@@ -66,8 +66,8 @@ const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_METRICS_TOK
 /** Returns the checked settings. Throws one line for each wrong value, which names the valid ones. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   // Container platforms pass unset variables as empty ones.
-  const given = Object.entries(environment).filter(([, value]) => value !== "");
-  const parsed = Checked.safeParse(Object.fromEntries(given));
+  const values = Object.entries(environment).filter(([, value]) => value !== "");
+  const parsed = Checked.safeParse(Object.fromEntries(values));
   if (!parsed.success) {
     const lines = parsed.error.issues.map(({ path, message }) => {
       const name = String(path[0]);

@@ -38,11 +38,11 @@ export class DiskRoom {
         `TRUNKLINE_DATA: expected a folder on a volume with at least ${inMb(DISK_BYTES_MIN)}${isNew ? " free" : ""}, found ${inMb(bytes)} at "${folder}"`,
       );
     }
-    const room = new DiskRoom(folder, logger);
-    await room.look();
-    room.#timer = setInterval(() => void room.look(), DISK_POLL_MS);
-    room.#timer.unref();
-    return room;
+    const diskRoom = new DiskRoom(folder, logger);
+    await diskRoom.look();
+    diskRoom.#timer = setInterval(() => void diskRoom.look(), DISK_POLL_MS);
+    diskRoom.#timer.unref();
+    return diskRoom;
   }
 
   constructor(folder: string, logger: Logger) {
@@ -89,7 +89,7 @@ export class DiskRoom {
   async #giveUpReserve(): Promise<void> {
     await rm(this.#reserve, { force: true });
     this.#hasReserve = false;
-    this.#logger.warn({ bytes: DISK_RESERVE_BYTES }, "disk is full, the reserve is given up");
+    this.#logger.warn({ bytes: DISK_RESERVE_BYTES }, "disk is full, reserve file deleted");
     const { bsize, bavail } = await statfs(this.#folder);
     this.#free = bsize * bavail;
   }
@@ -109,7 +109,7 @@ export class DiskRoom {
       this.#hasReserve = true;
     } catch (error) {
       await rm(this.#reserve, { force: true });
-      this.#logger.warn({ err: error }, "reserve on the disk not made, will try again");
+      this.#logger.warn({ err: error }, "reserve file not created, will try again");
     }
   }
 }

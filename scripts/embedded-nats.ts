@@ -118,7 +118,7 @@ export class EmbeddedNats {
       await pause(DISK_POLL_MS);
       if (signal.aborted || !write.hasFailed || disk.freeBytes < DISK_RESTART_BYTES) continue;
       write.hasFailed = false;
-      this.#logger.warn({ freeBytes: disk.freeBytes }, "disk has room, nats-server starts anew");
+      this.#logger.warn({ freeBytes: disk.freeBytes }, "disk has room, restarting nats-server");
       // `#keepRunning` starts it again.
       await this.#server.stop();
       await pause(DISK_RESTART_PAUSE_MS);
@@ -202,6 +202,7 @@ function logLine(logger: Logger, line: string): void {
   if (line.endsWith("Plaintext passwords detected, use nkeys or bcrypt")) return;
   const [, level, text] = /\[(INF|WRN|ERR|FTL)\] (.*)$/.exec(line) ?? [];
   if (level === "WRN") logger.warn({ text }, "nats-server warns");
-  else if (level === "ERR" || level === "FTL") logger.error({ text }, "nats-server complains");
-  else logger.debug({ text: text ?? line }, "nats-server says");
+  else if (level === "ERR" || level === "FTL")
+    logger.error({ text }, "nats-server reports an error");
+  else logger.debug({ text: text ?? line }, "nats-server log");
 }

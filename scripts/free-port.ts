@@ -15,7 +15,7 @@ const TRIES_MAX = 20;
 /** The preferred port where nobody listens on it, else another. */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred;
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
+  for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
     if ((await isClaimed(port)) && (await isFree(port))) return port;
   }

@@ -31,7 +31,7 @@ describe("operators' commands", function () {
     dataDir = await mkdtemp(join(tmpdir(), "trunkline-operators-"));
     port = await freePort();
     server = await startNats();
-    // As the embedded server's is.
+    // The same as the embedded server's.
     await writeFile(join(dataDir, "nats.system.url"), `${server.systemUrl}\n`);
     program = new ChildProgram([process.execPath, START], {
       TRUNKLINE_DATA: dataDir,
@@ -142,7 +142,7 @@ describe("operators' commands", function () {
         expect(report).to.match(new RegExp(`│ ${stream} +│ File `));
       }
       const list = await nats("stream", "ls");
-      expect(list).to.match(/DEAD .* Messages nobody could handle, with their error/);
+      expect(list).to.match(/DEAD .* Messages that could not be handled, with their error/);
       expect(list).to.match(/TASKS .* Work for workers, a subject a lane/);
     });
 

@@ -87,12 +87,12 @@ async function run(options: ProgramOptions): Promise<number> {
   const logger = createLogger({ level: config.logLevel });
   for (const warning of unknownSettings(environment)) logger.warn({}, warning);
   stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
-  const tell = () => logger.info({ signal: signal.reason }, "stopping");
+  const logStopping = () => logger.info({ signal: signal.reason }, "stopping");
   if (signal.aborted) {
-    tell();
+    logStopping();
     return 0;
   }
-  signal.addEventListener("abort", tell, { once: true });
+  signal.addEventListener("abort", logStopping, { once: true });
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
   const running: RunningRole[] = [];
@@ -183,7 +183,7 @@ async function drain(running: RunningRole[], drainMs: number, logger: Logger): P
         await role.stop();
       } catch (error) {
         clean = false;
-        logger.error({ role: role.name, err: error }, "role did not stop well");
+        logger.error({ role: role.name, err: error }, "role failed to stop");
       }
       left.pop();
       logger.info({ role: role.name }, "role stopped");

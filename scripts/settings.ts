@@ -211,7 +211,7 @@ export const Settings = z.object({
     .optional()
     .meta({
       description:
-        "Bearer token of `/metrics`; the same in every process of a cluster. A process without a token shows its metrics to nobody",
+        "Bearer token of `/metrics`; the same in every process of a cluster. A process without a token does not show its metrics",
       unset: "`metrics_token` of `credentials.json`, made at the first start",
     }),
   TRUNKLINE_METRICS_PORT: integer(1, PORT_MAX).optional().meta({

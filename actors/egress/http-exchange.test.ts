@@ -135,7 +135,7 @@ describe("HttpExchange", () => {
     await using origin = await startTcpServer((socket) => {
       let served = false;
       socket.on("data", () => {
-        // As an origin does whose idle time ended while the request was under way.
+        // Like an origin whose idle timeout ended while the request was in flight.
         if (served) {
           socket.resetAndDestroy();
           return;

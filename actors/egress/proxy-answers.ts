@@ -57,6 +57,6 @@ export function tooLarge(detail: string): EgressError {
 
 /** The answer to a request whose client has left or whose moment has passed. */
 export function notWanted(): EgressError {
-  const message = "Cannot fetch: the request is not wanted any more";
+  const message = "Cannot fetch: the request was cancelled";
   return new EgressError("connection_closed", message, "it was taken back");
 }

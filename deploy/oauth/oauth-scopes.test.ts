@@ -12,7 +12,7 @@ interface Operation {
   method: string;
   path: string;
   needed: Permission;
-  /** What its body is, if it has one. */
+  /** The media type of the request body, if it has one. */
   type: string | undefined;
 }
 

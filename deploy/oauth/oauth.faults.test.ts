@@ -41,7 +41,7 @@ describe("OAuth under faults", function () {
       const ms = Math.round(performance.now() - startedAt);
       const when = isBetween ? "before" : "during";
       console.log(`      ${killed.length} killed ${when} ${step}: all went on after ${ms} ms`);
-      // What was acknowledged holds, whoever died.
+      // Acknowledged changes survive every kill.
       for (const flow of flows) await flow.check();
     }
     const count = (of: (flow: OAuthFlow) => number) =>

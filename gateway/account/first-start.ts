@@ -52,10 +52,11 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   const pendingPath = `${finalPath}.pending`;
   const baseUrl = `${publicUrl}/v4`;
 
-  const keptText = await readIfThere(finalPath);
-  if (keptText !== undefined) {
-    const remedy = "put a copy of it back, or remove it: the account stays, but not this token";
-    const kept = credentialsOf(keptText, finalPath, remedy);
+  const stored = await readIfThere(finalPath);
+  if (stored !== undefined) {
+    const remedy =
+      "restore a copy of the file, or delete it: the account stays, but this token is lost";
+    const kept = credentialsOf(stored, finalPath, remedy);
     const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
     if (accountId !== null && accountId !== kept.account_id) return elsewhere();
     if (accountId !== null) {

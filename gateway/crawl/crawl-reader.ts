@@ -77,13 +77,13 @@ export async function readCrawl(
 
   function list(cursor: string | undefined, recordsMax: number) {
     const count = Math.min(recordsMax, CRAWL_LIST_MAX);
-    const asked = {
+    const query = {
       account,
       count,
       ...(cursor !== undefined && { cursor }),
       ...(status && { status }),
     };
-    return actors.call(crawlJob, job, "list", asked, { signal });
+    return actors.call(crawlJob, job, "list", query, { signal });
   }
 }
 

@@ -142,9 +142,9 @@ function start(parts: CrawlRouteParts) {
 function list({ actors }: CrawlRouteParts) {
   return async ({ caller, query, signal }: Asked<unknown, CrawlsQuery>) => {
     const { cursor, status, limit: count } = query;
-    const asked = { count, ...(cursor !== undefined && { cursor }), ...(status && { status }) };
+    const page = { count, ...(cursor !== undefined && { cursor }), ...(status && { status }) };
     const listed = await actors
-      .call(crawlList, caller.accountId, "list", asked, { signal })
+      .call(crawlList, caller.accountId, "list", page, { signal })
       .catch(blameCursor);
     const counted = listed.entries.map((entry) =>
       withCounts(actors, caller.accountId, entry, signal),

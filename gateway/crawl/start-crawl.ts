@@ -51,8 +51,8 @@ export async function startCrawl(
   await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
   const content = Buffer.from(JSON.stringify(request));
-  const kept = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
-  const stored = await blobs.put(`crawl.${id}.request`, content, kept);
+  const storage = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
+  const stored = await blobs.put(`crawl.${id}.request`, content, storage);
   const start = { account: accountId, plan: planOf(request), request: stored };
   // From here on the start no longer depends on the client: a job starts completely or not at all.
   await actors.call(crawlJob, id, "start", start);
@@ -67,9 +67,9 @@ async function consultSite(
 ): Promise<void> {
   const { host, protocol } = new URL(request.url);
   const scheme = protocol === "https:" ? ("https" as const) : ("http" as const);
-  const asked = { scheme, intent: planOf(request).intent };
+  const query = { scheme, intent: planOf(request).intent };
   const consult = async () => {
-    const answer = await actors.call(site, host, "consult", asked, { signal });
+    const answer = await actors.call(site, host, "consult", query, { signal });
     if (!answer.known) return false;
     if (answer.refusal !== undefined)
       throw new ActorError("crawl_disallowed", CRAWL_DISALLOWED_TEXT);

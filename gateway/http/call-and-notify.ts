@@ -25,11 +25,11 @@ export async function callAndNotify<M extends Messages & Telling, N extends Call
   message: N,
   input: DeepReadonly<z.input<M[N]["input"]>>,
 ): Promise<Reply<M[N]>> {
-  const tell = () => actors.call<Telling, "tellAgain">(contract, key, "tellAgain", {});
+  const notifyAgain = () => actors.call<Telling, "tellAgain">(contract, key, "tellAgain", {});
   const reply = await actors.call(contract, key, message, input).catch(async (error: unknown) => {
-    if (error instanceof ActorError && !isPassing(error)) await tell();
+    if (error instanceof ActorError && !isPassing(error)) await notifyAgain();
     throw error;
   });
-  await tell();
+  await notifyAgain();
   return reply;
 }

@@ -104,9 +104,9 @@ function unionText(
   }
   const firsts = issue.errors.flatMap(([first]) => (first ? [first] : []));
   const meant = firsts.filter(({ code, path }) => code !== "invalid_type" || path.length > 0);
-  const told = meant.length > 0 ? meant : expected === undefined ? firsts : [];
-  if (told.length === 0) return undefined;
-  return [...new Set(told.map(({ message }) => message))].join("; or: ");
+  const issues = meant.length > 0 ? meant : expected === undefined ? firsts : [];
+  if (issues.length === 0) return undefined;
+  return [...new Set(issues.map(({ message }) => message))].join("; or: ");
 }
 
 function formatted(

@@ -36,8 +36,8 @@ export async function answerRanged(
     return;
   }
   const condition = headers["if-range"];
-  const asked = condition === undefined || condition === quoted ? headers.range : undefined;
-  const range = rangeOf(asked, bytes);
+  const requested = condition === undefined || condition === quoted ? headers.range : undefined;
+  const range = rangeOf(requested, bytes);
   if (range === "none") {
     response.removeHeader("ETag");
     response.set("Content-Range", `bytes */${bytes}`);

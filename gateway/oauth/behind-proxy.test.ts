@@ -69,7 +69,7 @@ describe("authorization server behind a TLS-terminating proxy", function () {
         .and.match(/; path=\/(;|$)/i)
         .and.not.match(/; domain=/i);
     }
-    // What somebody kept of it opens nothing once it has ended.
+    // A copied cookie gives no access after the session has ended.
     const kept = new Person(world.urls[0] ?? "");
     for (const [name, cookie] of person.cookies) kept.cookies.set(name, cookie);
     expect((await kept.open("/profile/clients")).url).to.contain("/profile/clients");

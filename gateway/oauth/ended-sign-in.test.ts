@@ -69,7 +69,7 @@ async function changePassword({ person, password }: Browsers): Promise<void> {
   expect(person.seen.url).to.contain("changed=1");
 }
 
-/** Where a form would have led on to. */
+/** The redirect target of a form. */
 async function leftAt(person: Person, submit: () => Promise<unknown>): Promise<string> {
   let next = "";
   person.onAnswer = (method, response) => {

@@ -125,7 +125,7 @@ describe("lifetimes and limits of the authorization server", function () {
           .status;
       };
       expect(await statusOf("browser-rendering.read")).to.equal(403);
-      // It gets as far as what is wrong with what was sent.
+      // The request passes authorization and fails at validation.
       expect(await statusOf(needed)).to.equal(400);
     });
   }

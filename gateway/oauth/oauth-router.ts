@@ -84,10 +84,10 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
     const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
-    const taken: readonly string[] = methods;
+    const allowed: readonly string[] = methods;
     router.all(path, (request, _response, next) => {
       const method = request.method === "HEAD" ? "GET" : request.method;
-      next(taken.includes(method) ? undefined : "router");
+      next(allowed.includes(method) ? undefined : "router");
     });
     router.all(path, steps, isForPeople(path) ? showError : []);
   }

@@ -52,7 +52,7 @@ describe("lists whose pages come from alternating gateways", function () {
     });
     const shown = found.map(({ client_id }) => client_id);
     expect(shown).to.deep.equal(ids.slice(0, 5));
-    // What one gateway was told, the other shows: in its list, and alone.
+    // The other gateway shows a change made at one, in its list and as a single entry.
     const left = (await byCursor(`${account}/oauth_clients`)).map(({ client_id }) => client_id);
     expect(left.slice(2)).to.deep.equal(ids.filter((_id, index) => [1, 3, 4].includes(index)));
   });
@@ -133,7 +133,7 @@ describe("lists whose pages come from alternating gateways", function () {
       await person.submit({ client }, { action: "/profile/clients/revoke" });
       expect(person.seen.text).to.contain("Revoked.");
     }
-    // Those of one moment stand in the order of their names.
+    // Entries of the same time are sorted by name.
     const all = Array.from({ length: count }, (_, index) => id(index + 1));
     expect(found.toSorted()).to.deep.equal(all);
   });

@@ -38,7 +38,7 @@ describe("authorization server", function () {
     const given = Object.entries(all).filter(([, value]) => value !== undefined);
     return `/oauth2/auth?${new URLSearchParams(given as [string, string][])}`;
   };
-  /** Where a person ends who allows whatever they are asked. */
+  /** The address at which a person arrives who allows every request. */
   const authorize = async (changes: Record<string, string | undefined> = {}, person = owner) => {
     await person.open(query(changes));
     if (person.seen.url.includes("/consent")) await person.submit({ decision: "allow" });
@@ -397,7 +397,7 @@ describe("authorization server", function () {
         return person.seen.text.includes(world.accountId);
       });
       expect(person.seen.text).to.contain(
-        "Your role there, OAuth Client Write, allows nothing of what is asked for.",
+        "Your role there, OAuth Client Write, allows none of the requested permissions.",
       );
       expect(person.seen.text).to.contain("If one is missing, an administrator of it can invite");
       const chosen = await person.submit({ decision: "allow", account: [world.accountId] });
@@ -488,7 +488,7 @@ describe("authorization server", function () {
       });
       expect(fresh.seen.url).to.contain("/oauth2/consent");
       expect(fresh.seen.text).to.contain("Member");
-      // What the person may only read, no client may write in their name.
+      // A client cannot write what the person may only read.
       const scope = "account.read artifacts.write";
       const code = (await authorize({ prompt: "consent", scope }, fresh)).get("code");
       const { access_token: token } = (await redeem(code)).body;

@@ -149,7 +149,7 @@ describe("a revocation that was stored without its notification", function () {
     redirect_uri: REDIRECT_URI,
   });
 
-  /** What the gateway that hears only half says of the token. */
+  /** The token as seen by the gateway that receives only half of the notifications. */
   async function seen(): Promise<number> {
     return (await world.api(members, { token: tokens.access_token, gateway: 1 })).status;
   }

@@ -24,7 +24,7 @@ export class FormMarks {
 
   async matches(mark: string, owner: FormOwner): Promise<boolean> {
     const expected = Buffer.from(await this.make(owner));
-    const given = Buffer.from(mark);
-    return given.length === expected.length && timingSafeEqual(given, expected);
+    const sent = Buffer.from(mark);
+    return sent.length === expected.length && timingSafeEqual(sent, expected);
   }
 }

@@ -21,4 +21,4 @@ export class Refused extends Error {
 }
 
 /** A form that is not ours, or was shown to another browser, session or time. */
-export const staleForm = () => new Refused(403, "This page was open for too long. Try once more.");
+export const staleForm = () => new Refused(403, "This page was open for too long. Try again.");

@@ -160,9 +160,9 @@ export class Repositories {
     },
     signal: AbortSignal,
   ): Promise<RepoEntry> {
-    const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+    const changed = Object.entries(settings).filter(([, value]) => value !== undefined);
     return this.#with(address, signal, (id) =>
-      this.parts.actors.call(repo, id, "configure", Object.fromEntries(given), { signal }),
+      this.parts.actors.call(repo, id, "configure", Object.fromEntries(changed), { signal }),
     );
   }
 

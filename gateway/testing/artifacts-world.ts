@@ -72,7 +72,7 @@ export class ArtifactsWorld {
   url = "";
   git!: GitService;
   opened!: OpenedRepositories;
-  /** What was logged as a fault. */
+  /** Faults in the log. */
   readonly faults: unknown[] = [];
   document: Record<string, unknown> = {};
   readonly #stops: (() => Promise<unknown>)[] = [];

@@ -4,7 +4,7 @@ import * as ws from "ws";
 import { SocketAction } from "./agent-sockets.ts";
 import { CLOSE_REASON_BYTES_MAX } from "./close-codes.ts";
 
-/** What the library sends with; its types do not name it. */
+/** The library's sending function, which its types do not declare. */
 const { Sender } = ws as unknown as {
   Sender: new (out: Duplex) => { close(code: number, reason: string): void };
 };

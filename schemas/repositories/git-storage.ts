@@ -38,5 +38,5 @@ export const gitStorage = defineContract({
 export const accountFull = ({ bytes, heldBytes }: GitStored, bytesMax: number) =>
   new ActorError(
     "storage_full",
-    `Cannot store: the account has ${bytes + heldBytes} bytes in repositories and may have ${bytesMax} (${GIT_SIZE_SETTINGS.accountBytes}); what is deleted makes room some hours later`,
+    `Cannot store: the account has ${bytes + heldBytes} bytes in repositories and may have ${bytesMax} (${GIT_SIZE_SETTINGS.accountBytes}); deleted objects free room some hours later`,
   );

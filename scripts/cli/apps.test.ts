@@ -270,7 +270,7 @@ describe("trunkline for apps", function () {
 
     await folder.write("src/index.ts", `${code("broken")} }}`);
     await dev.line("src/index.ts:");
-    await dev.line("What was deployed before goes on");
+    await dev.line("The previous version keeps serving");
     expect(await version()).to.equal("saved");
     await folder.write("src/index.ts", `${code("stops")} throw new Error("not today");`);
     await dev.line("not today");
@@ -298,7 +298,7 @@ describe("trunkline for apps", function () {
     });
     const { code: ended, stderr } = await elsewhere.run(["dev"]);
     expect(ended).to.equal(1);
-    expect(stderr).to.include("platform.example: it is not this machine; say --remote");
+    expect(stderr).to.include("platform.example: it is not this machine; pass --remote");
   });
 
   it("deliveries lists the events of an agent, shows one, and delivers it again", async () => {
@@ -400,7 +400,7 @@ describe("trunkline for apps", function () {
     expect(gone.stderr).to.match(/^Cannot .*hooks/);
   });
 
-  /** What the compiler says of the folder. */
+  /** The compiler's output for the folder. */
   async function checked(): Promise<string> {
     const compiler = join(REPOSITORY, "node_modules/typescript/bin/tsc");
     const options = { cwd: folder.path };

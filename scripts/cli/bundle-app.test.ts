@@ -21,7 +21,7 @@ describe("bundleApp", function () {
 
   const bundle = () => bundleApp(readAppConfig(join(folder.path, "trunkline.jsonc")));
 
-  /** What the bundle exports, in this process. */
+  /** Imports the bundle and returns its exports. */
   async function load(text: string): Promise<Record<string, unknown>> {
     const path = join(folder.path, "bundle.mjs");
     await writeFile(path, text);

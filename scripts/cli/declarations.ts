@@ -51,8 +51,9 @@ export function compileDeclarations(folder: string): void {
       { cwd: REPOSITORY, timeout: COMPILER_MS_MAX, encoding: "utf8" },
     );
   } catch (error) {
-    const said = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
-    throw new CommandFailure(`Cannot make declarations of trunkline/agents: ${said}`, {
+    const output =
+      error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
+    throw new CommandFailure(`Cannot make declarations of trunkline/agents: ${output}`, {
       cause: error,
     });
   }

@@ -38,7 +38,7 @@ ${CONFIG_HELP}
     const { hostname } = new URL(platform.apiUrl);
     if (values.remote !== true && !LOOPBACK.test(hostname)) {
       throw new CommandFailure(
-        `Cannot deploy at each save to ${hostname}: it is not this machine; say --remote if it is meant`,
+        `Cannot deploy at each save to ${hostname}: it is not this machine; pass --remote to deploy there`,
       );
     }
     await new Development(platform, path, untilStopped()).run();
@@ -105,7 +105,7 @@ class Development {
       this.#building = building;
       await building.watch();
     } catch (error) {
-      tell(error);
+      printError(error);
     }
   }
 
@@ -117,7 +117,7 @@ class Development {
     try {
       this.#next = { file, bundle: checkedBundle(bundle.text) };
     } catch (error) {
-      tell(error);
+      printError(error);
       return this.#stays();
     }
     void this.#deploy(); // It never rejects.
@@ -136,7 +136,7 @@ class Development {
         console.error(`Version ${app.serving_version} serves at ${app.url}`);
         this.#follow(app.name);
       } catch (error) {
-        tell(error);
+        printError(error);
         this.#stays();
       }
     }
@@ -144,7 +144,7 @@ class Development {
   }
 
   #stays(): void {
-    if (this.#deployed !== "") console.error("What was deployed before goes on");
+    if (this.#deployed !== "") console.error("The previous version keeps serving");
   }
 
   #follow(app: string): void {
@@ -156,13 +156,13 @@ class Development {
     const { signal } = following;
     const print = (line: Parameters<typeof lineText>[0]) => console.log(lineText(line));
     followLogs(this.#platform, { app, earlier: 0, signal, print }).catch((error: unknown) => {
-      tell(error);
+      printError(error);
       // The next save begins anew: the app may have been deleted meanwhile.
       if (this.#followed === app) this.#followed = "";
     });
   }
 }
 
-function tell(error: unknown): void {
+function printError(error: unknown): void {
   console.error(error instanceof Error ? error.message : error);
 }

@@ -182,7 +182,7 @@ describe("trunkline login", function () {
     expect(await folder.succeed(["logout"])).to.equal("Nobody was logged in\n");
     const { code, stderr } = await folder.run(["whoami"]);
     expect(code).to.equal(1);
-    expect(stderr).to.match(/^Cannot ask the platform: nobody is logged in; run trunkline login/);
+    expect(stderr).to.match(/^Cannot reach the platform: nobody is logged in; run trunkline login/);
   });
 
   it("sends a token only to the platform that issued it", async () => {

@@ -89,7 +89,7 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
   const login = await readLogin(folder);
   if (login === undefined) {
     throw new CommandFailure(
-      "Cannot ask the platform: nobody is logged in; run trunkline login, or set TRUNKLINE_API_URL and TRUNKLINE_API_TOKEN",
+      "Cannot reach the platform: nobody is logged in; run trunkline login, or set TRUNKLINE_API_URL and TRUNKLINE_API_TOKEN",
     );
   }
   const { TRUNKLINE_API_URL: url = "", TRUNKLINE_ACCOUNT_ID: named = "" } = environment;
@@ -209,9 +209,9 @@ async function askApi(url: string, token: string, { method = "GET", json, signal
   });
   const envelope = Envelope.safeParse(parseJson(await response.text()));
   if (envelope.success && envelope.data.success) return envelope.data;
-  const said = envelope.success ? envelope.data.errors.map(({ message }) => message) : [];
+  const messages = envelope.success ? envelope.data.errors.map(({ message }) => message) : [];
   const lines =
-    said.length > 0 ? said : [`Cannot understand ${url}: it answered ${response.status}`];
+    messages.length > 0 ? messages : [`Cannot understand ${url}: it answered ${response.status}`];
   const retryAfter = response.headers.get("retry-after");
   throw new Refused(
     response.status,

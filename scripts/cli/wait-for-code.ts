@@ -27,7 +27,7 @@ export async function waitForCode(expected: {
   await once(server, "listening");
   callback.port = String((server.address() as AddressInfo).port);
   const timer = setTimeout(() => {
-    reject(new CommandFailure("Cannot log in: nobody allowed it within ten minutes"));
+    reject(new CommandFailure("Cannot log in: no permission was given within ten minutes"));
   }, WAIT_MS_MAX);
   return {
     redirectUri: callback.href,

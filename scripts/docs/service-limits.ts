@@ -106,7 +106,7 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   [
     "requests of an account",
     `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)} ([settable](configuration.md))`,
-    `429 with Retry-After; \`RateLimit\` headers say what is left`,
+    `429 with Retry-After; \`RateLimit\` headers show the remaining number`,
   ],
   ["API tokens of an account", `${count(TOKENS_PER_ACCOUNT_MAX)}`, "409"],
   [

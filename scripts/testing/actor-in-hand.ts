@@ -11,7 +11,7 @@ export class ActorInHand<M extends Messages, S, R> {
   now = Date.UTC(2026, 10, 20);
   readonly rows = new Map<string, DeepReadonly<R>>();
   readonly reminders = new Map<string, number>();
-  /** What was sent and not taken from here. */
+  /** Sent messages that the test has not read yet. */
   sent: Envelope[] = [];
   forgotten = 0;
   readonly #definition: ActorDefinition<M, S, R>;

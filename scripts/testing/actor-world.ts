@@ -59,7 +59,7 @@ export class World {
   readonly bus: Bus;
   readonly url: string;
   readonly client: BusActorClient;
-  /** What hosts and workers have logged. */
+  /** Log lines of hosts and workers. */
   readonly log: LogLine[] = [];
   readonly subjects = stateSubjects(stateBucket(0));
   readonly #options: WorldOptions;

@@ -18,7 +18,7 @@ const PORT_TRIES_MAX = 20;
 export class DnsServer implements AsyncDisposable {
   /** By name, in lower case. A name that is not there does not exist. */
   readonly records = new Map<string, TxtAnswer>();
-  /** What was asked for, and over what. */
+  /** The queries, and their transport. */
   readonly asked: { name: string; over: "udp" | "tcp" }[] = [];
   #udp: UdpSocket | undefined;
   #tcp: TcpServer | undefined;

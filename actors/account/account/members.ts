@@ -151,7 +151,8 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
   }
   if (by.userId === undefined) return;
   const changer = state.members.find(({ userId }) => userId === by.userId);
-  if (!changer) throw new ActorError("forbidden", "Cannot change members: the user is none");
+  if (!changer)
+    throw new ActorError("forbidden", "Cannot change members: the user is not a member");
   // The gateway read the token's permissions. This actor knows the author's current roles.
   if (!permits(permissionsOf(changer.roles), "account.write")) {
     throw new ActorError("forbidden", "Cannot change members: the user is no administrator");

@@ -20,11 +20,11 @@ export const requestLimitActor = defineActor(requestLimit, {
       const ended = now >= state.windowEndsAt || state.windowEndsAt > now + windowMs;
       const window = ended ? { windowEndsAt: now + windowMs, taken: 0 } : state;
       const allowed = window.taken < limit;
-      const taken = allowed ? window.taken + 1 : window.taken;
+      const count = allowed ? window.taken + 1 : window.taken;
       const resetS = Math.ceil((window.windowEndsAt - now) / 1_000);
       return {
-        state: allowed ? { ...window, taken } : state,
-        reply: { allowed, limit, remaining: Math.max(0, limit - taken), resetS },
+        state: allowed ? { ...window, taken: count } : state,
+        reply: { allowed, limit, remaining: Math.max(0, limit - count), resetS },
       };
     },
 

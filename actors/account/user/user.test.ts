@@ -116,7 +116,7 @@ describe("user's password and sessions", () => {
       const refused = refusal(() => runHandler(userActor, "addSession", state, stale));
       expect(refused.code).to.equal("unauthenticated");
     }
-    // The one in which it was changed stays, though it is told of again.
+    // The session in which the password changed stays, although the change is repeated.
     const kept = runHandler(userActor, "addSession", state, session(2));
     expect([kept.changed, kept.send]).to.deep.equal([false, []]);
     const fresh = { ...session(3), passwordVersion: 1 };

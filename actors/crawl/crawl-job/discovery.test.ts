@@ -155,7 +155,7 @@ describe("discovery of a crawl", () => {
     world.learn({ truncated: true });
     world.learn({ truncated: true });
     expect(world.summary().messages).to.deep.equal([
-      `The robots.txt is larger than is read: not all of it counts (${START}robots.txt)`,
+      `The robots.txt is too large: only its beginning applies (${START}robots.txt)`,
     ]);
   });
 

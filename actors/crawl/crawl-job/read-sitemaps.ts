@@ -29,7 +29,7 @@ export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   draft.state.homes = homes.map((home) => (home === awaited ? known : home));
   if (learned.truncated) {
     const name = `${origin}/robots.txt`.slice(0, CRAWL_MESSAGE_URL_CHARS);
-    addMessage(draft, `The robots.txt is larger than is read: not all of it counts (${name})`);
+    addMessage(draft, `The robots.txt is too large: only its beginning applies (${name})`);
   }
   if (learned.refusal !== undefined && awaited === homes[0]) {
     draft.state.refusal = learned.refusal;

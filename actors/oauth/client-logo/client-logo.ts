@@ -47,7 +47,7 @@ export const clientLogoActor = defineActor(clientLogo, {
 
     read(state, { hash }) {
       if (state.copy?.hash !== hash) {
-        throw new ActorError("not_found", "Cannot find logo: there is none with this hash");
+        throw new ActorError("not_found", "Cannot find logo: no logo has this hash");
       }
       return { state, reply: state.copy };
     },

@@ -83,7 +83,7 @@ describe("grant-list", () => {
         cursor === undefined ? {} : { cursor },
       );
       pages.push(reply.clients.map(({ clientId }) => clientId));
-      // What is taken back meanwhile moves nothing.
+      // A revocation between two pages shifts no entry.
       if (cursor === undefined) run("revokeClient", { clientId: pages[0]?.at(-1) ?? "" });
       ({ cursor } = reply);
     } while (cursor !== undefined);

@@ -95,11 +95,11 @@ function withGrant(
   if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
   if (known.grantIds.includes(grantId)) return { state };
   const all = [...known.grantIds, grantId];
-  const gone = all.slice(0, -GRANTS_PER_CLIENT_MAX);
+  const evicted = all.slice(0, -GRANTS_PER_CLIENT_MAX);
   const grantIds = all.slice(-GRANTS_PER_CLIENT_MAX);
   return {
     ...withClient(state, { ...known, grantIds, lastGrantAt: now }),
-    send: gone.map((id) => envelope(oauthGrant, id, "consentWithdrawn", {})),
+    send: evicted.map((id) => envelope(oauthGrant, id, "consentWithdrawn", {})),
   };
 }
 

@@ -335,7 +335,7 @@ describe("oauth-client", () => {
       const { code, details } = refusal(change);
       expect([code, details.retryAfterS]).to.deep.equal(["rate_limited", 1]);
     }
-    // What changes nothing is none.
+    // An update without a change makes no log entry.
     client.update({ clientName: `Bot ${CLIENT_CHANGES_PER_DAY_MAX}` });
     client.now += 1_000;
     for (const change of changes) change();

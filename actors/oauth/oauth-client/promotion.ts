@@ -48,7 +48,7 @@ function missingProof({ clientUri }: Registration, domain: Domain | undefined): 
   if (clientUri === undefined || domain === undefined) return [];
   const { status, missingSince, host } = domain;
   if (status === "verified" && missingSince === undefined) return [];
-  const found = status === "verified" ? "its record is not there any more" : `it is ${status}`;
+  const found = status === "verified" ? "its record no longer exists" : `it is ${status}`;
   return [{ pointer: "/client_uri", what: `a verified domain: of "${host}" ${found}` }];
 }
 

@@ -60,8 +60,11 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));
   // Using a dropped token that was never used is not a replay.
-  const gone = live.filter((token) => !worth.has(token) && !isUnused(token));
-  const used = [...state.usedRefresh, ...gone.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS))];
+  const evicted = live.filter((token) => !worth.has(token) && !isUnused(token));
+  const used = [
+    ...state.usedRefresh,
+    ...evicted.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS)),
+  ];
   return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
 }
 

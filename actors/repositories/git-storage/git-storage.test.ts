@@ -23,7 +23,7 @@ describe("git-storage", () => {
       .and.to.contain("has 100");
     expect(hold(state, 1_000, { number: 2, bytesMax: 0 }).reply.heldBytes).to.equal(1_100);
     expect(refusal(() => hold(initial, 101)).code).to.equal("storage_full");
-    // Of a hold that is made twice there is one.
+    // A repeated hold counts once.
     expect(hold(state, 100).reply.heldBytes).to.equal(100);
   });
 

@@ -26,8 +26,8 @@ export const namespaceListActor = defineActor(namespaceList, {
       const row = folded(name);
       const known = rows.get(row);
       if (known && isListed(known, now)) return { state, reply: {} };
-      const gone = [...rows].find(([, entry]) => !isListed(entry, now))?.[0];
-      if (rows.size - (gone === undefined ? 0 : 1) >= NAMESPACES_MAX) {
+      const expired = [...rows].find(([, entry]) => !isListed(entry, now))?.[0];
+      if (rows.size - (expired === undefined ? 0 : 1) >= NAMESPACES_MAX) {
         const text = `Cannot create namespace: the account has ${NAMESPACES_MAX}, which is the limit`;
         throw new ActorError("limit_reached", text);
       }
@@ -35,7 +35,7 @@ export const namespaceListActor = defineActor(namespaceList, {
       return {
         state,
         // A name whose namespace was never made gives its place away.
-        rows: { ...(gone !== undefined && { [gone]: null }), [row]: announced },
+        rows: { ...(expired !== undefined && { [expired]: null }), [row]: announced },
         reply: {},
       };
     },

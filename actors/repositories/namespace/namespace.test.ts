@@ -33,7 +33,7 @@ class TestNamespace {
   rows = new Map<string, NamespaceRow>();
   now = 1_000_000;
   sends: string[] = [];
-  /** What the account's list was told. */
+  /** Notifications to the account's list. */
   listed: readonly { message: string; key: string; input: unknown }[] = [];
   changed = false;
 

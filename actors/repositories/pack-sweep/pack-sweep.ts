@@ -101,10 +101,14 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
       },
 
       removed(state, { packs }, { rows }) {
-        const gone = packs
+        const deletable = packs
           .map((pack) => ({ ...pack, row: rowOf(pack) }))
           .filter(({ row, sequence }) => rows.get(row)?.sequence === sequence);
-        return { state, rows: Object.fromEntries(gone.map(({ row }) => [row, null])), reply: {} };
+        return {
+          state,
+          rows: Object.fromEntries(deletable.map(({ row }) => [row, null])),
+          reply: {},
+        };
       },
 
       hold(state, { family, accountId, packs }, { rows }) {

@@ -83,7 +83,7 @@ class Account {
   list = (after = 0, limit = EVENTS_LISTED_MAX) => this.tell("list", { after, limit }).reply;
 }
 
-/** What a transition tells a subscriber. */
+/** The events that a transition sends to a subscriber. */
 function toldIn(handled: { send: readonly { message: string; input: unknown }[] }) {
   return handled.send
     .filter(({ message }) => message === "repoHappened")
@@ -243,7 +243,7 @@ describe("repo-events", () => {
         eventTimestamp: "1970-01-01T00:00:00.000Z",
       },
     });
-    // Told of twice, or too late.
+    // Reported twice or too late.
     expect(account.tell("described", { events: [{ number: 2, pushed: null }] }).changed).to.equal(
       false,
     );

@@ -8,7 +8,7 @@ import { envelopeOf } from "../../../schemas/repositories/repo-event-envelope.ts
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
-import { isFor, tell, toldUpTo } from "./tell-subscribers.ts";
+import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
 
 /** Events of an account that are kept, and of one answer; in it no more bytes than fit a message three times over. */
 export const EVENTS_KEPT = 1_000;
@@ -47,12 +47,12 @@ export const repoEventsActor = defineActor(repoEvents, {
       const next = { ...state, last: state.last + kept.length };
       const changed = changedRows(next, rows, added);
       const send = describing(event, numbered, key);
-      const told = tell(changed.state, changed.rows, key, now);
+      const notified = notifySubscribers(changed.state, changed.rows, key, now);
       const remind = {
-        ...told.remind,
+        ...notified.remind,
         ...(send.length > 0 && { describeLate: now + EVENT_DESCRIBED_MS }),
       };
-      return { ...told, rows: changed.written, send: [...send, ...told.send], remind };
+      return { ...notified, rows: changed.written, send: [...send, ...notified.send], remind };
     },
 
     described(state, { events }, { key, now, rows }) {
@@ -111,7 +111,7 @@ export const repoEventsActor = defineActor(repoEvents, {
       state: filter ? followed(state, id, { filter, subscriber }) : unfollowed(state, id),
     }),
 
-    tellMore: (state, _input, { key, now, rows }) => tell(state, rows, key, now),
+    tellMore: (state, _input, { key, now, rows }) => notifySubscribers(state, rows, key, now),
   },
 });
 
@@ -167,7 +167,7 @@ function describing(
 function close(state: RepoEventsState, rows: EventRows, added: Written, key: string, now: number) {
   if (Object.keys(added).length === 0) return { state, remind: {} };
   const changed = changedRows(state, rows, added);
-  return { ...tell(changed.state, changed.rows, key, now), rows: changed.written };
+  return { ...notifySubscribers(changed.state, changed.rows, key, now), rows: changed.written };
 }
 
 /** With the oldest gone that are too many, or too much. */

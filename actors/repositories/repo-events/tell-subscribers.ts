@@ -26,7 +26,12 @@ export function toldUpTo({ first, last }: RepoEventsState, rows: EventRows): num
   return last;
 }
 
-export function tell(state: RepoEventsState, rows: EventRows, accountId: string, now: number) {
+export function notifySubscribers(
+  state: RepoEventsState,
+  rows: EventRows,
+  accountId: string,
+  now: number,
+) {
   const until = toldUpTo(state, rows);
   const subscriptions: Record<string, Subscription> = { ...state.subscriptions };
   const send: Envelope[] = [];
@@ -38,13 +43,13 @@ export function tell(state: RepoEventsState, rows: EventRows, accountId: string,
       isMore = true;
       break;
     }
-    const told = next(subscription, rows, { first: state.first, until, accountId, id });
-    subscriptions[id] = { ...subscription, after: told.after };
-    if (told.after < until) isMore = true;
-    if (told.events.length === 0) continue;
-    bytes += told.bytes;
+    const delivery = next(subscription, rows, { first: state.first, until, accountId, id });
+    subscriptions[id] = { ...subscription, after: delivery.after };
+    if (delivery.after < until) isMore = true;
+    if (delivery.events.length === 0) continue;
+    bytes += delivery.bytes;
     const { kind, key } = subscription.subscriber;
-    const { events, numbers } = told;
+    const { events, numbers } = delivery;
     send.push({ to: "actor", kind, key, message: REPO_HAPPENED, input: { events, numbers } });
   }
   const changed =
@@ -72,9 +77,9 @@ function next(
       if (events.length === EVENTS_DELIVERED_MAX) break;
       // The cast drops readonly only: kept rows are frozen.
       const event = envelopeOf(row as KeptRepoEvent, { accountId, subscriptionId: id });
-      const more = JSON.stringify(event).length;
-      if (events.length > 0 && bytes + more > EVENTS_DELIVERED_BYTES) break;
-      bytes += more;
+      const eventBytes = JSON.stringify(event).length;
+      if (events.length > 0 && bytes + eventBytes > EVENTS_DELIVERED_BYTES) break;
+      bytes += eventBytes;
       events.push(event);
       numbers.push(number + 1);
     }

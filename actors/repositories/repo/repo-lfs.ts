@@ -22,9 +22,9 @@ export function findLfsObjects(
     const row = rows.get(lfsRow(oid));
     return row?.row === "lfs" ? [{ oid, bytes: row.bytes }] : [];
   });
-  const room = bytesMax - bytesOf(live);
+  const freeBytes = bytesMax - bytesOf(live);
   const { readOnly, status, lfsObjects } = live;
-  return { objects, room, places: LFS_OBJECTS_MAX - lfsObjects, readOnly, status };
+  return { objects, room: freeBytes, places: LFS_OBJECTS_MAX - lfsObjects, readOnly, status };
 }
 
 /** Names large files. Those that it has already change nothing. */

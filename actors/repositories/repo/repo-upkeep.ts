@@ -81,16 +81,16 @@ export function compact(
     prune,
     treeDepth,
   } = input;
-  const gone = replaced.map((sha256) => rows.get(packRow(sha256)));
+  const replacedRows = replaced.map((sha256) => rows.get(packRow(sha256)));
   const changed =
     generation !== live.generation ||
-    gone.some((row) => row === undefined) ||
+    replacedRows.some((row) => row === undefined) ||
     // Another compaction may have replaced them by packs without the objects that now only the packs replaced here
     // have.
     staying.some((sha256) => !rows.has(packRow(sha256))) ||
     (prune && (seen !== live.version || replaced.length !== live.packs));
   if (changed) {
-    throw new ActorError("conflict", "Cannot compact: the packs are not those any more");
+    throw new ActorError("conflict", "Cannot compact: the packs have changed");
   }
   checkHeld(packs);
   const version = live.version + 1;
@@ -98,7 +98,10 @@ export function compact(
   const kept = packs.filter(
     ({ sha256 }) => replaced.includes(sha256) || !rows.has(packRow(sha256)),
   );
-  const goneBytes = gone.reduce((sum, row) => sum + (row?.row === "pack" ? row.bytes : 0), 0);
+  const goneBytes = replacedRows.reduce(
+    (sum, row) => sum + (row?.row === "pack" ? row.bytes : 0),
+    0,
+  );
   const state: LiveRepo = {
     ...rest,
     // A request from now on starts another prune.
@@ -132,7 +135,7 @@ export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
 /** Refuses packs whose hold has ended, because they may have been swept. */
 export function checkHeld(packs: readonly Held[]): void {
   if (!packs.some(isOver)) return;
-  const text = "Cannot use what is stored: that was too long ago; try again";
+  const text = "Cannot use stored packs: they were stored too long ago; try again";
   throw new ActorError("unavailable", text, { retryAfterS: 1 });
 }
 

@@ -534,7 +534,7 @@ describe("repo", () => {
       repo.ask(message, {});
       expect(repo.last.changed).to.equal(false);
     }
-    // Nothing late makes it anew, for a day; then nothing is left of it.
+    // For a day no late message creates the repository again. Then its state is deleted.
     repo.now = removedAt + REPO_REMOVED_MS - 1;
     repo.ask("clearRows", {});
     expect(repo.last.remind).to.deep.equal({ clearRows: removedAt + REPO_REMOVED_MS });

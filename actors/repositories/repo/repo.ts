@@ -19,6 +19,7 @@ import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";
 import { liveAt } from "./live-at.ts";
 import { readManifest } from "./read-manifest.ts";
+import { arrival, event, pushed } from "./repo-event-messages.ts";
 import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
 import { createLock, listLocks, removeLock } from "./repo-locks.ts";
 import { type LiveRepo, partRow, RepoRow, RepoState } from "./repo-state.ts";
@@ -33,7 +34,6 @@ import {
   packRows,
 } from "./repo-upkeep.ts";
 import { droppedParts, stagedCommands, type WrittenRows } from "./staged-pushes.ts";
-import { arrival, event, pushed } from "./told-events.ts";
 
 /** A repository whose fork was begun and is not there after this has failed: its gateway has died. */
 export const FORK_MS_MAX = 10 * 60_000;
@@ -74,14 +74,14 @@ export const repoActor = defineActor(repo, {
       const source = content && live.source;
       const { accountId, namespace: space, name } = live;
       const address = { accountId, namespace: space, name };
-      const told = source ? { type: "forked" as const, source } : { type: "created" as const };
+      const change = source ? { type: "forked" as const, source } : { type: "created" as const };
       return {
         state: filled,
         rows: { ...(token && mintToken(rows, token, now).written), ...written },
         reply: entryOf(filled, key),
         send: [
           toldNamespace(filled, key),
-          event(filled, key, now, told),
+          event(filled, key, now, change),
           ...(origin ? [envelope(repoImport, key, "fetch", { ...origin, address })] : []),
         ],
         ...(live.status === "forking" && { remind: { giveUp: now + FORK_MS_MAX } }),
@@ -317,8 +317,8 @@ export const repoActor = defineActor(repo, {
       const live = liveAt(state);
       const { revoked, written } = revokeToken(rows, id, now);
       if (!written) return { state: live, reply: { revoked } };
-      const told = event(live, key, now, { type: "token.revoked", tokenId: id });
-      return { state: live, rows: written, reply: { revoked }, send: [told] };
+      const revocation = event(live, key, now, { type: "token.revoked", tokenId: id });
+      return { state: live, rows: written, reply: { revoked }, send: [revocation] };
     },
 
     verifyToken(state, { address, secretHash }, { now, rows }) {

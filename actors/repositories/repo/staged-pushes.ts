@@ -9,7 +9,7 @@ export function stagedCommands(rows: RepoRows, push: string, parts: number): str
   return Array.from({ length: Math.min(parts, PUSH_PARTS_MAX) }, (_, part) => {
     const row = rows.get(partRow(push, part));
     if (row?.row === "part") return row.commands;
-    throw new ActorError("conflict", "Cannot push: a part of it is gone; push again");
+    throw new ActorError("conflict", "Cannot push: a part of the push has expired; push again");
   }).flat();
 }
 

@@ -13,16 +13,16 @@ export function limitRequests(actors: ActorClient, limit: number): RequestHandle
   return async (_request, response, next) => {
     const { accountId } = callerOf(response);
     const input = { limit, windowMs: REQUEST_WINDOW_MS };
-    const taken = await actors.call(requestLimit, accountId, "take", input);
+    const counted = await actors.call(requestLimit, accountId, "take", input);
     response.set({
       "RateLimit-Policy": policy,
-      RateLimit: `"default";r=${taken.remaining};t=${taken.resetS}`,
+      RateLimit: `"default";r=${counted.remaining};t=${counted.resetS}`,
     });
-    if (taken.allowed) return next();
+    if (counted.allowed) return next();
     throw new ActorError(
       "rate_limited",
       `Cannot accept request: the account's ${limit} requests in ${REQUEST_WINDOW_MS / 1_000} seconds are used up`,
-      { retryAfterS: taken.resetS },
+      { retryAfterS: counted.resetS },
     );
   };
 }

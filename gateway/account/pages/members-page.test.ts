@@ -107,7 +107,7 @@ describe("members page", function () {
     await open(id);
     await owner.submit({ change: "remove" }, CHANGE);
     expect(owner.seen.text).to.contain("Removed.").and.to.not.contain("two@example.com");
-    expect((await open(id)).text).to.contain("They are not here any more");
+    expect((await open(id)).text).to.contain("This entry no longer exists");
     await invite("two@example.com", ["Member"]);
     await open(await idOf("two@example.com"));
     await owner.submit({ change: "remove" }, CHANGE);

@@ -78,9 +78,9 @@ function invite(parts: PageParts) {
       checkRoles(form.roles);
       const { text, id, secretHash } = newInvitation(own.accountId);
       const by = changerOf(administering);
-      const asked = { id, secretHash, email: email.data, roles: form.roles, by };
+      const input = { id, secretHash, email: email.data, roles: form.roles, by };
       const invitation = await orRefused(() =>
-        parts.actors.call(account, own.accountId, "invite", asked),
+        parts.actors.call(account, own.accountId, "invite", input),
       );
       await showInvitation(parts, visit, administering, { invitation, text });
     } catch (error) {
@@ -114,11 +114,11 @@ function changeMember(parts: PageParts) {
       if (!isRemoval) checkRoles(roles);
       const { actors } = parts;
       const { accountId } = own;
-      const asked = { id: entry.id, by: changerOf(administering) };
+      const change = { id: entry.id, by: changerOf(administering) };
       await orRefused(() =>
         isRemoval
-          ? callAndNotify(actors, account, accountId, "removeMember", asked)
-          : callAndNotify(actors, account, accountId, "setRoles", { ...asked, roles }),
+          ? callAndNotify(actors, account, accountId, "removeMember", change)
+          : callAndNotify(actors, account, accountId, "setRoles", { ...change, roles }),
       );
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -324,7 +324,7 @@ async function hiddenFields(visit: Visit, own: OwnAccount): Promise<Html> {
 const DONE = {
   changed: "Saved.",
   removed: "Removed.",
-  gone: "They are not here any more: somebody else removed them, or the invitation was used or is over.",
+  gone: "This entry no longer exists: somebody removed it, or the invitation was used or has expired.",
 } as const;
 
 /** Refusals of the account's actor as pages show them. Every other error is a fault. */

@@ -50,8 +50,8 @@ function revokeClient(parts: PageParts) {
     const { actors, link } = parts;
     const clientId = Id.safeParse(visit.text("client"));
     if (clientId.success) {
-      const asked = { clientId: clientId.data };
-      const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", asked);
+      const revocation = { clientId: clientId.data };
+      const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", revocation);
       // Mail ends the grants too. These calls end them before the page reports it.
       await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
     }
@@ -127,7 +127,7 @@ async function showClientList(
     nav: await navOf(parts, visit, person, CLIENTS),
     body: html`<h1>Authorized clients</h1>
 ${refusalNote(refused)}
-${revoked && !refused && html`<p class="note good" role="status">Revoked. Its tokens open nothing any more.</p>`}
+${revoked && !refused && html`<p class="note good" role="status">Revoked. Its tokens no longer work.</p>`}
 ${named.length === 0 && !after.success && html`<p>No client may do anything in your name, ${person.email}.</p>`}
 ${named.map((client) => clientItem(parts, client, mark))}
 ${cursor !== undefined && html`<p><a href="${parts.link(`${CLIENTS}?after=${cursor}`)}">Clients you allowed before these</a></p>`}`,

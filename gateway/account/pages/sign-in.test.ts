@@ -38,7 +38,7 @@ describe("sign-in", function () {
     await changePassword(actors, { ...kept, sessionId: changing.id }, change);
     await refused(early);
     expect(await isOpen(changing)).to.equal(true);
-    // As is what is checked from now on.
+    // The same holds for later checks.
     const next = await opened(await signIn(actors, { ...given, password: "better horse" }));
     await refused(early);
     expect(await isOpen(next)).to.equal(true);

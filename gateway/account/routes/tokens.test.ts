@@ -54,7 +54,7 @@ describe("routes of tokens", () => {
     const got = await gateway.ask(`${tokens}/${shown.id}`);
     expect(got.json?.result).to.deep.equal(shown);
     expect(listed.text + got.text).not.to.contain(value);
-    // It holds no account.read.
+    // The token lacks account.read.
     expect((await gateway.ask(tokens, { token: value })).status).to.equal(403);
   });
 

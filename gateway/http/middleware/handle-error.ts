@@ -32,8 +32,8 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
   if (route?.rendering && details.browserMs !== undefined) {
     response.set("X-Browser-Ms-Used", String(details.browserMs));
   }
-  const told = refusal ?? new ActorError(code, message);
-  response.status(status).json(failure(wireErrors(told, route?.wording)));
+  const reported = refusal ?? new ActorError(code, message);
+  response.status(status).json(failure(wireErrors(reported, route?.wording)));
 };
 
 function refusalOf(error: unknown): ActorError | undefined {

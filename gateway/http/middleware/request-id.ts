@@ -8,8 +8,8 @@ const SANE = /^[\w.:-]{1,128}$/;
 
 export function requestId(logger: Logger): RequestHandler {
   return (request, response, next) => {
-    const given = request.get("x-request-id");
-    const id = given !== undefined && SANE.test(given) ? given : randomUUID();
+    const header = request.get("x-request-id");
+    const id = header !== undefined && SANE.test(header) ? header : randomUUID();
     Object.assign(localsOf(response), { requestId: id, logger: logger.child({ requestId: id }) });
     response.set("X-Request-Id", id);
     next();

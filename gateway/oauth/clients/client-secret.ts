@@ -21,8 +21,8 @@ export function matchingSecret<S extends { hash: string }>(
   secrets: readonly S[],
   text: string,
 ): S | undefined {
-  const asked = Buffer.from(hashOf(text), "hex");
-  const matches = secrets.map(({ hash }) => timingSafeEqual(Buffer.from(hash, "hex"), asked));
+  const expected = Buffer.from(hashOf(text), "hex");
+  const matches = secrets.map(({ hash }) => timingSafeEqual(Buffer.from(hash, "hex"), expected));
   return secrets[matches.indexOf(true)];
 }
 

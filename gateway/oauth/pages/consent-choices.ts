@@ -25,12 +25,12 @@ export async function choicesOf(
   { client, scope }: { client: LiveClient; scope: string },
 ): Promise<Choices> {
   const held = scopesOf(client);
-  const asked = knownScopes(scope).filter((id) => held.has(id));
-  const optional = asked.filter((id) => client.optionalScopes.includes(id));
-  const required = asked.filter((id) => !optional.includes(id));
-  const wantsAccounts = asked.some((id) => !isIdentityScope(id));
+  const requested = knownScopes(scope).filter((id) => held.has(id));
+  const optional = requested.filter((id) => client.optionalScopes.includes(id));
+  const required = requested.filter((id) => !optional.includes(id));
+  const wantsAccounts = requested.some((id) => !isIdentityScope(id));
   const accounts = wantsAccounts ? await ownAccounts(actors, person) : [];
-  return { required, optional, accounts: accounts.map((choice) => judged(choice, asked)) };
+  return { required, optional, accounts: accounts.map((choice) => judged(choice, requested)) };
 }
 
 function judged(choice: OwnAccount, asked: readonly Scope[]): AccountChoice {
@@ -42,5 +42,8 @@ function judged(choice: OwnAccount, asked: readonly Scope[]): AccountChoice {
   );
   if (opens) return choice;
   const roles = choice.roles.join(", ");
-  return { ...choice, reason: `Your role there, ${roles}, allows nothing of what is asked for.` };
+  return {
+    ...choice,
+    reason: `Your role there, ${roles}, allows none of the requested permissions.`,
+  };
 }

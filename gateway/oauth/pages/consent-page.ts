@@ -36,56 +36,56 @@ export function consentPages(parts: PageParts): FormPage[] {
 
 function showConsent(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asked = await readRequest(parts, visit, visit.query("interaction"));
-    if (!asked) return;
-    if (!(await mayUse(parts, asked))) return showPrivateClient(parts, visit, asked);
-    await showChoices(parts, visit, asked);
+    const request = await readRequest(parts, visit, visit.query("interaction"));
+    if (!request) return;
+    if (!(await mayUse(parts, request))) return showPrivateClient(parts, visit, request);
+    await showChoices(parts, visit, request);
   };
 }
 
 function decide(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
-    const asked = await readRequest(parts, visit, visit.text("interaction"));
-    if (!asked) return;
-    if (!(await visit.isOurForm(purposeOf(asked)))) {
-      const text = "This page was open for too long, or you signed in anew. Decide once more.";
-      return showChoices(parts, visit, asked, new Refused(403, text));
+    const request = await readRequest(parts, visit, visit.text("interaction"));
+    if (!request) return;
+    if (!(await visit.isOurForm(purposeOf(request)))) {
+      const text = "This page was open for too long, or you signed in again. Decide again.";
+      return showChoices(parts, visit, request, new Refused(403, text));
     }
-    if (!(await mayUse(parts, asked))) {
-      return deny(parts, visit, asked, "This client is for members of the account that owns it");
+    if (!(await mayUse(parts, request))) {
+      return deny(parts, visit, request, "This client is for members of the account that owns it");
     }
     if (visit.text("decision") !== "allow") {
-      return deny(parts, visit, asked, "The resource owner denied the request");
+      return deny(parts, visit, request, "The resource owner denied the request");
     }
-    const gone = goneScope(asked);
-    if (gone !== undefined) {
-      const error_description = `The client is not registered for the scope '${gone}' any more`;
-      return finish(parts, visit, asked, { error: "invalid_scope", error_description });
+    const removedScope = goneScope(request);
+    if (removedScope !== undefined) {
+      const error_description = `The client is not registered for the scope '${removedScope}' any more`;
+      return finish(parts, visit, request, { error: "invalid_scope", error_description });
     }
-    const choices = await readChoices(parts, asked);
+    const choices = await readChoices(parts, request);
     const consent = consentOf(visit, choices);
     if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
       return showChoices(
         parts,
         visit,
-        asked,
+        request,
         new Refused(400, "Choose at least one account."),
         consent,
       );
     }
     if (consent.accountIds.length > ACCOUNTS_PER_GRANT_MAX) {
       const text = `Choose at most ${ACCOUNTS_PER_GRANT_MAX} accounts.`;
-      return showChoices(parts, visit, asked, new Refused(400, text), consent);
+      return showChoices(parts, visit, request, new Refused(400, text), consent);
     }
-    const { clientId, person } = asked;
+    const { clientId, person } = request;
     try {
       await parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
     } catch (error) {
       if (!(error instanceof ActorError && error.code === "limit_reached")) throw error;
-      const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients something, which is the limit. Revoke one, under Authorized clients, and decide once more.`;
-      return showChoices(parts, visit, asked, new Refused(409, text), consent);
+      const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients, which is the limit. Revoke one under Authorized clients, and decide again.`;
+      return showChoices(parts, visit, request, new Refused(409, text), consent);
     }
-    await finish(parts, visit, asked, { consent: {} });
+    await finish(parts, visit, request, { consent: {} });
   };
 }
 

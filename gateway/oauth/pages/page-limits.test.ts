@@ -104,7 +104,7 @@ describe("limits of pages", function () {
       const answer = await fetch(`${world.urls[0]}/login`, { method: "POST", headers, body });
       return [answer.status, (await answer.text()).includes("cannot be read")];
     };
-    // It comes from no page of ours.
+    // The form comes from another page.
     expect(await send(FORM_BYTES_MAX)).to.deep.equal([403, false]);
     expect(await send(FORM_BYTES_MAX + 1)).to.deep.equal([413, true]);
     const withFields = async (count: number) => {

@@ -327,7 +327,7 @@ describe("pages in Chromium", function () {
     await look("password-refused");
 
     await page.goto(path({ scope: "artifacts.read artifacts.write" }));
-    expect(await text()).to.contain("allows nothing of what is asked for");
+    expect(await text()).to.contain("allows none of the requested permissions");
     await look("consent-without-an-account");
     for (const box of await page.$$("input[name=account]:not([disabled])")) {
       if (await box.evaluate((one: Wire) => one.checked)) await box.click();

@@ -55,7 +55,7 @@ describe("redirects from our pages in Chromium", function () {
     await press(page, "button[value=allow]");
     await isAt(page, `${urlOf(elsewhere)}/welcome`);
 
-    // What is allowed already: from the sign-in the way leads out.
+    // With existing consent, the sign-in redirects to the client.
     await page.goto(asked("/onward", { prompt: "login" }));
     await signIn(page);
     await isAt(page, `${urlOf(elsewhere)}/welcome`);
@@ -124,7 +124,7 @@ describe("redirects from our pages in Chromium", function () {
 
 async function press(page: Page, selector: string): Promise<void> {
   const button = await page.waitForSelector(selector);
-  // Where it is refused, there is no navigation, and what is waited for next says so.
+  // A refused form causes no navigation, and the next wait fails.
   const moved = page.waitForNavigation({ timeout: 30_000 }).catch(() => undefined);
   await Promise.all([moved, button?.click()]);
 }

@@ -30,7 +30,9 @@ export function adaptClient(
       if (!match || isBasic !== (this.clientAuthMethod === "client_secret_basic")) return false;
       if (now() - match.lastUsedAt >= SECRET_USED_EVERY_MS) {
         const used = actors.send(oauthClient, this.clientId, "secretUsed", { secretId: match.id });
-        used.catch((error: unknown) => logger.warn({ err: error }, "use of a secret not noted"));
+        used.catch((error: unknown) =>
+          logger.warn({ err: error }, "use of a client secret not recorded"),
+        );
       }
       return true;
     },

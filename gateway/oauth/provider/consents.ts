@@ -28,10 +28,10 @@ export class Consents {
     const userId = person.accountId;
     const { consent } = await this.#actors.call(grantList, userId, "getConsent", { clientId });
     if (!consent || !(await this.#mayUse(registration, userId))) return undefined;
-    const asked = new Set(knownScopes(String(params?.scope ?? "")));
+    const requested = new Set(knownScopes(String(params?.scope ?? "")));
     const held = new Set(registration.scopes);
-    const scopes = consent.scopes.filter((scope) => asked.has(scope) && held.has(scope));
-    const rejectedScopes = consent.rejectedScopes.filter((scope) => asked.has(scope));
+    const scopes = consent.scopes.filter((scope) => requested.has(scope) && held.has(scope));
+    const rejectedScopes = consent.rejectedScopes.filter((scope) => requested.has(scope));
     const accountIds = await this.#accountsOf(userId, consent.accountIds);
     // The person must choose again if they left all accounts of the consent: the grant would open nothing.
     if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))

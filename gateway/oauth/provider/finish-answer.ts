@@ -64,11 +64,11 @@ function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pag
   const target = URL.parse(context.response.get("location"));
   // Errors of the implicit flow are in the fragment.
   const parts = [target?.search, target?.hash.slice(1)].map((text) => new URLSearchParams(text));
-  const said = parts.find((part) => part.has("error"));
-  const error = said?.get("error");
+  const errorFields = parts.find((part) => part.has("error"));
+  const error = errorFields?.get("error");
   if (!target || !error || params?.prompt === "none") return;
   if (route === "resume" && session?.accountId !== undefined) return;
-  const error_description = said?.get("error_description") ?? undefined;
+  const error_description = errorFields?.get("error_description") ?? undefined;
   context.remove("Location");
   context.status = STATUSES[error] ?? 400;
   pages.error(context, { error, ...(error_description && { error_description }) }, target);

@@ -47,7 +47,7 @@ export class LiveProvider {
     if (!current) return this.#loading;
     // The old keys stay in use while the new ones load, and if loading fails.
     this.#loading.catch((error: unknown) => {
-      this.#parts.logger.warn({ err: error }, "signing keys not looked for");
+      this.#parts.logger.warn({ err: error }, "signing keys not checked");
     });
     return current;
   }

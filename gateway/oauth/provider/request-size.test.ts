@@ -60,7 +60,7 @@ describe("size of requests to the authorization server", function () {
     const nonce = "n".repeat(TOKEN_REQUEST_BYTES_MAX - rest);
     await ask({ nonce: `${nonce}n` });
     expect(error()).to.equal("invalid_request");
-    // As it is written, not as it was sent.
+    // The parameters in stored form, not as sent.
     await ask({ nonce: '"'.repeat(TOKEN_REQUEST_BYTES_MAX / 2) });
     expect(error()).to.equal("invalid_request");
     await ask({ nonce });

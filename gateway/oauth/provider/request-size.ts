@@ -10,9 +10,9 @@ export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
 /** Limits the parameters that are stored with each token of the request. */
 export function checkSize(sent: Record<string, unknown>): void {
   const { nonce, acr_values, scope, code_challenge, redirect_uri } = sent;
-  const kept = { nonce, acr_values, scope, code_challenge, redirect_uri };
-  if (Buffer.byteLength(JSON.stringify(kept)) <= TOKEN_REQUEST_BYTES_MAX) return;
-  const names = Object.keys(kept).join(", ");
+  const stored = { nonce, acr_values, scope, code_challenge, redirect_uri };
+  if (Buffer.byteLength(JSON.stringify(stored)) <= TOKEN_REQUEST_BYTES_MAX) return;
+  const names = Object.keys(stored).join(", ");
   throw new errors.InvalidRequest(
     `the request is too long: ${names} together may be ${TOKEN_REQUEST_BYTES_MAX} bytes, as JSON`,
   );

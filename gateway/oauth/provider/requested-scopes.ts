@@ -11,8 +11,8 @@ export function checkScopes(context: KoaContextWithOIDC): void {
   // oidc-provider has removed unknown scopes from `params`, so the request itself is read: the client must learn of
   // them.
   const sent = context.method === "POST" ? body?.scope : context.query.scope;
-  const asked = typeof sent === "string" && sent !== "" ? sent.split(" ") : allowed;
-  const opening = asked.filter((id) => id !== "" && id !== "offline_access");
+  const requested = typeof sent === "string" && sent !== "" ? sent.split(" ") : allowed;
+  const opening = requested.filter((id) => id !== "" && id !== "offline_access");
   params.scope ??= opening.join(" ");
   const missing = opening.find((id) => !allowed.some((scope) => scope === id));
   if (missing !== undefined) {

@@ -115,7 +115,7 @@ async function openGrant(
 ): Promise<void> {
   const { newGrants, email } = recordsOf(Provider.ctx);
   const grant = newGrants.get(grantId);
-  if (!grant || email === undefined) throw new Error("Cannot open grant: nobody consented to it");
+  if (!grant || email === undefined) throw new Error("Cannot open grant: there is no consent");
   const [clientId, userId] = [String(payload.clientId), String(payload.accountId)];
   await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
   // Mail delivers this too. The call makes the grant revocable as soon as the client has its code.

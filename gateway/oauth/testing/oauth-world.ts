@@ -52,7 +52,7 @@ export interface OAuthWorld {
   urls: string[];
   accountId: string;
   token: string;
-  /** Who made the account. */
+  /** The account's creator. */
   owner: { email: string; password: string };
   logs: string[];
   /** The REST API, with the first account's token or another. */
@@ -81,7 +81,7 @@ export async function oauthWorld({
 }: {
   gateways?: number;
   config?: Partial<GatewayConfig>;
-  /** What each gateway hears, where some of it is to be lost. */
+  /** Filters the notifications of a gateway, to lose some. */
   hear?: (live: LiveUpdates, gateway: number) => LiveUpdates;
 } = {}): Promise<OAuthWorld> {
   const bus = await busActors({ actors: OAUTH_ACTORS });
@@ -189,7 +189,7 @@ export class Person {
   onAnswer: ((method: string, response: Response) => void) | undefined;
   /** Its network, where the gateway believes a proxy before it. */
   from: string | undefined;
-  /** Where another gateway takes over. */
+  /** The base URL of the gateway that takes over. */
   through: string | undefined;
 
   constructor(base: string) {

@@ -35,7 +35,7 @@ describe("cached fetch responses", () => {
     return found && (await buffer(found.content));
   }
 
-  /** Of those on disk. */
+  /** Names of the entries on disk. */
   async function kept(): Promise<string[]> {
     const [own] = await readdir(files.answers);
     return own === undefined ? [] : await readdir(join(files.answers, own));

@@ -61,7 +61,7 @@ export class AnswerCache {
   /** The folder of this process. It knows no answers of earlier processes. */
   readonly #folder: string;
   /** The one used last is the last. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #entries = new Map<string, Kept>();
   readonly #ofRepos = new Map<string, Set<string>>();
   readonly #underWay = new Set<string>();
   #bytes = 0;
@@ -80,11 +80,11 @@ export class AnswerCache {
 
   async find(key: AnswerKey): Promise<FoundAnswer | undefined> {
     const name = nameOf(key);
-    const kept = this.#kept.get(name);
-    if (!kept) return undefined;
-    this.#kept.delete(name);
-    this.#kept.set(name, kept);
-    const { bytes, hasPack, content } = kept;
+    const entry = this.#entries.get(name);
+    if (!entry) return undefined;
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    const { bytes, hasPack, content } = entry;
     if (content) return { bytes, hasPack, content: once(content) };
     const file = await openWhole(join(this.#folder, name), bytes);
     if (!file) {
@@ -97,7 +97,7 @@ export class AnswerCache {
   /** Undefined where somebody else is recording it. */
   record(key: AnswerKey): Recording | undefined {
     const name = nameOf(key);
-    if (this.#underWay.has(name) || this.#kept.has(name)) return undefined;
+    if (this.#underWay.has(name) || this.#entries.has(name)) return undefined;
     this.#underWay.add(name);
     const file = this.#files.temporary("answer");
     return new Recording(file, this.#limits.answerBytes, async (recorded) => {
@@ -111,7 +111,7 @@ export class AnswerCache {
   }
 
   async close(): Promise<void> {
-    this.#kept.clear();
+    this.#entries.clear();
     await removeAll(this.#folder);
   }
 
@@ -125,13 +125,13 @@ export class AnswerCache {
         await rename(file, path);
       });
     }
-    this.#kept.set(name, { id, version, ...rest });
+    this.#entries.set(name, { id, version, ...rest });
     this.#count(rest, 1);
     const ofRepo = this.#ofRepos.get(id) ?? new Set();
     this.#ofRepos.set(id, ofRepo.add(name));
     // Answers of earlier versions are not needed any more.
     for (const other of ofRepo) {
-      if ((this.#kept.get(other)?.version ?? version) < version) await this.#drop(other);
+      if ((this.#entries.get(other)?.version ?? version) < version) await this.#drop(other);
     }
     await this.#makeRoom();
   }
@@ -139,7 +139,7 @@ export class AnswerCache {
   /** Answers on disk and in memory have separate bounds. */
   async #makeRoom(): Promise<void> {
     const { bytes, memoryBytes } = this.#limits;
-    for (const [name, { content }] of this.#kept) {
+    for (const [name, { content }] of this.#entries) {
       const isPast = content ? this.#memoryBytes > memoryBytes : this.#bytes > bytes;
       if (isPast) await this.#drop(name);
       else if (this.#memoryBytes <= memoryBytes && this.#bytes <= bytes) return;
@@ -147,15 +147,15 @@ export class AnswerCache {
   }
 
   async #drop(name: string): Promise<void> {
-    const kept = this.#kept.get(name);
-    if (!kept) return;
-    this.#kept.delete(name);
-    this.#count(kept, -1);
-    const ofRepo = this.#ofRepos.get(kept.id);
+    const entry = this.#entries.get(name);
+    if (!entry) return;
+    this.#entries.delete(name);
+    this.#count(entry, -1);
+    const ofRepo = this.#ofRepos.get(entry.id);
     ofRepo?.delete(name);
-    if (ofRepo?.size === 0) this.#ofRepos.delete(kept.id);
+    if (ofRepo?.size === 0) this.#ofRepos.delete(entry.id);
     // Readers have the file open, so they are not disturbed.
-    if (!kept.content) await removeAll(join(this.#folder, name));
+    if (!entry.content) await removeAll(join(this.#folder, name));
   }
 
   #count({ bytes, content }: Pick<Kept, "bytes" | "content">, change: 1 | -1): void {

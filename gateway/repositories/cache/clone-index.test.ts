@@ -53,7 +53,7 @@ describe("bitmaps of cloned repositories", function () {
     return head;
   }
 
-  /** Each asks for something that nobody has asked for before, so that git answers. */
+  /** Each request is new, so that git serves it and not the cache. */
   async function cloned(gateway: GitGateway, repo: TestRepo, head: string): Promise<void> {
     const copy = await world.checkout();
     await copy.git("fetch", "-q", gateway.remote(repo), "main");

@@ -53,7 +53,7 @@ describe("a git cache that is emptied while a gateway runs", function () {
     const wiping = (async () => {
       while (!isOver) {
         const folder = random.pick(["git", "git/repos", "git/tmp", `git/repos/${repo.id}`]);
-        // What is made in it meanwhile may stay.
+        // Files created meanwhile may remain.
         await rm(join(dataDir, folder), { recursive: true, force: true }).catch(() => {});
         wiped += 1;
         const until = ended + random.integer(0, 3);

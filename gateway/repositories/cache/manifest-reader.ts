@@ -119,10 +119,10 @@ export class ManifestReader {
   #keep(id: string, manifest: Manifest): Manifest {
     const earlier = this.#known.get(id);
     const isNewer = !earlier || earlier.manifest.version < manifest.version;
-    const kept = isNewer ? { manifest, refs: countRefs(manifest) } : earlier;
+    const newest = isNewer ? { manifest, refs: countRefs(manifest) } : earlier;
     this.forget(id);
-    this.#known.set(id, kept);
-    this.#refs += kept.refs;
+    this.#known.set(id, newest);
+    this.#refs += newest.refs;
     for (const oldest of this.#known.keys()) {
       if (this.#refs <= this.#refsMax || oldest === id) break;
       this.forget(oldest);

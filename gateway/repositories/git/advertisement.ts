@@ -82,12 +82,12 @@ export class FetchCapabilities {
   get(version: 0 | 2): Promise<Buffer> {
     const known = this.#known.get(version);
     if (known) return known;
-    const asked = this.#ask(version).catch((error: unknown) => {
+    const answer = this.#ask(version).catch((error: unknown) => {
       this.#known.delete(version);
       throw error;
     });
-    this.#known.set(version, asked);
-    return asked;
+    this.#known.set(version, answer);
+    return answer;
   }
 
   #ask(version: 0 | 2): Promise<Buffer> {

@@ -38,7 +38,7 @@ export class FetchEvents {
     const { namespace, name: repoName } = address;
     const event = { type, repoId, namespace, repoName, at };
     this.#actors.send(repoEvents, accountId, "happened", { event }).catch((error: unknown) => {
-      logger.warn({ err: error }, "fetch not told");
+      logger.warn({ err: error }, "fetch event not sent");
     });
   }
 }

@@ -19,7 +19,7 @@ describe("git under faults", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  /** What a clone sees through a gateway that has nothing yet. */
+  /** Clones through a gateway with an empty cache. */
   async function freshClone(repo: TestRepo): Promise<Checkout> {
     const gateway = await world.gateway();
     const copy = await world.checkout();

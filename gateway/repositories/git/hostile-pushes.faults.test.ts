@@ -37,7 +37,7 @@ describe("contents that a push must not have", function () {
     repo = await world.repo();
   });
   afterEach(async () => {
-    // Whatever was refused, nothing is there.
+    // After a refusal nothing is stored.
     expect(await work.git("ls-remote", gateway.remote(repo))).to.equal("");
     expect(gateway.faults).to.deep.equal([]);
     await until("slots are free", () => gateway.service.parts.slots.running === 0);

@@ -16,19 +16,19 @@ interface Listing {
 
 /** Undefined for another command, for unknown arguments, and for the targets of tags. Git answers those. */
 export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | undefined {
-  const asked = listingIn(question);
-  if (!asked) return undefined;
-  const isAsked = beginsWithAny(asked.prefixes);
+  const listing = listingIn(question);
+  if (!listing) return undefined;
+  const isAsked = beginsWithAny(listing.prefixes);
   const names = [...refs.keys()].filter(isAsked);
   // Only git knows the targets of tags. Its order is that of bytes.
-  if (asked.peel && names.some((name) => !name.startsWith("refs/heads/"))) return undefined;
+  if (listing.peel && names.some((name) => !name.startsWith("refs/heads/"))) return undefined;
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) return undefined;
   const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
   if (isAsked("HEAD")) {
     const id = refs.get(head);
-    const target = asked.symrefs ? ` symref-target:${head}` : "";
+    const target = listing.symrefs ? ` symref-target:${head}` : "";
     if (id !== undefined) lines.unshift(`${id} HEAD${target}\n`);
-    else if (asked.unborn && asked.symrefs) lines.unshift(`unborn HEAD${target}\n`);
+    else if (listing.unborn && listing.symrefs) lines.unshift(`unborn HEAD${target}\n`);
   }
   return Buffer.concat([...lines.map((line) => pktLine(line)), FLUSH]);
 }
@@ -64,13 +64,14 @@ function listingIn(question: Buffer): Listing | undefined {
   const isKnown = (line: string) =>
     /^agent=/.test(line) || line === "object-format=sha1" || /^session-id=/.test(line);
   if (!lines.slice(1, middle).every(isKnown)) return undefined;
-  const asked: Listing = { peel: false, symrefs: false, unborn: false, prefixes: [] };
+  const listing: Listing = { peel: false, symrefs: false, unborn: false, prefixes: [] };
   for (const line of lines.slice(middle + 1)) {
-    if (line === "peel" || line === "symrefs" || line === "unborn") asked[line] = true;
-    else if (line.startsWith("ref-prefix ")) asked.prefixes.push(line.slice("ref-prefix ".length));
+    if (line === "peel" || line === "symrefs" || line === "unborn") listing[line] = true;
+    else if (line.startsWith("ref-prefix "))
+      listing.prefixes.push(line.slice("ref-prefix ".length));
     else return undefined;
   }
-  return asked.prefixes.length <= LISTED_PREFIXES_MAX ? asked : undefined;
+  return listing.prefixes.length <= LISTED_PREFIXES_MAX ? listing : undefined;
 }
 
 /** Without what ends them; undefined where they do not end as they should. */

@@ -86,8 +86,8 @@ export class PktReader {
   }
 
   #take(bytes: number): Buffer {
-    const taken = this.#ahead.subarray(0, bytes);
+    const head = this.#ahead.subarray(0, bytes);
     this.#ahead = this.#ahead.subarray(bytes);
-    return taken;
+    return head;
   }
 }

@@ -140,12 +140,12 @@ async function askFor(
 ): Promise<Map<string, Download>> {
   const downloads = new Map<string, Download>();
   const base = `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs`;
-  const asked = objects.map(({ oid, bytes }) => ({ oid, size: bytes }));
+  const requested = objects.map(({ oid, bytes }) => ({ oid, size: bytes }));
   try {
     const { status, body } = await fetch(`${base}/objects/batch`, {
       method: "POST",
       headers: { Accept: TYPE, "Content-Type": TYPE },
-      body: JSON.stringify({ operation: "download", transfers: ["basic"], objects: asked }),
+      body: JSON.stringify({ operation: "download", transfers: ["basic"], objects: requested }),
       bytesMax: IMPORT_LFS_ANSWER_BYTES_MAX,
       signal,
     });
@@ -181,8 +181,8 @@ async function fetchOne(
     }
   };
   try {
-    const kept = await lfs.put(address.accountId, object, content(), signal);
-    const input = { address, objects: [heldNow(kept)], bytesMax: sizes.repoBytes };
+    const stored = await lfs.put(address.accountId, object, content(), signal);
+    const input = { address, objects: [heldNow(stored)], bytesMax: sizes.repoBytes };
     await actors.call(repoContract, id, "nameLfsObjects", { ...input, ofImport: true });
     return true;
   } catch (error) {

@@ -62,9 +62,9 @@ export async function openOrigin(
   };
   const first = await ask(url);
   const isRedirected = first.code !== 0 && REDIRECTED.test(first.stderr);
-  const asked = isRedirected ? await ask(await followRedirects(parts, url, signal)) : first;
-  if (asked.code !== 0) throw originFault(asked.stderr, asked.url);
-  return { url: asked.url, git: asked.git, ...readRefs(asked.stdout) };
+  const response = isRedirected ? await ask(await followRedirects(parts, url, signal)) : first;
+  if (response.code !== 0) throw originFault(response.stderr, response.url);
+  return { url: response.url, git: response.git, ...readRefs(response.stdout) };
 }
 
 const REDIRECTED = /returned error: 30[12378]\b/;
@@ -175,14 +175,14 @@ function readRefs(listed: Buffer): Pick<Origin, "head" | "refs"> {
 /** Says why git failed, by its last line. What only git's own user could answer is left out. */
 export function originFault(stderr: string, url: string): ActorError {
   // When a host asks for credentials, git reports that it could not ask for them.
-  const asked = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
+  const needsPassword = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
   const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
-  if (asked || status) {
+  if (needsPassword || status) {
     const shown = status?.[1] ?? status?.[2] ?? 401;
     const text = `Repository "${url}" requires authentication (HTTP ${shown}): credentials are needed. Only public repositories can be imported.`;
     return new ActorError("remote_auth_required", text);
   }
-  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
-  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "git could not fetch it";
+  const errors = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
+  const last = errors.at(-1)?.replace(/^(fatal|error): /, "") ?? "git could not fetch it";
   return new ActorError("upstream_unavailable", `Cannot import: ${last.slice(0, 300)}`);
 }

@@ -7,9 +7,9 @@ export function progressOf(tell: (progress: ImportProgress) => void): (text: str
   return (text) => {
     const lines = `${line}${text}`.split(/[\r\n]/);
     line = (lines.pop() ?? "").slice(-PROGRESS_CHARS_MAX);
-    for (const said of lines) {
+    for (const output of lines) {
       const [, what, percent] =
-        /^(Receiving objects|Resolving deltas): +(\d{1,3})%/.exec(said) ?? [];
+        /^(Receiving objects|Resolving deltas): +(\d{1,3})%/.exec(output) ?? [];
       if (what === undefined) continue;
       const step = what === "Receiving objects" ? "receiving" : "resolving";
       tell({ step, percent: Math.min(100, Number(percent)) });

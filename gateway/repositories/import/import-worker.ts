@@ -10,7 +10,7 @@ import { type ImportParts, importRepo } from "./import-repo.ts";
 /** Imports of one gateway at a time: each holds a git process, disk and the network. */
 const IMPORT_SLOTS = 2;
 /** How often an import says how far it is, at most: each time is a commit of its repository. */
-const IMPORT_TOLD_MS = 1_000;
+const IMPORT_PROGRESS_MS = 1_000;
 
 /** `toldMs`: how often it says how far it is, at most. */
 export function importWorker(parts: ImportParts & { toldMs?: number }) {
@@ -20,11 +20,11 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
     runMsMax: 2 * IMPORT_MS_MAX,
     handlers: {
       async fetch(origin, { key, signal }) {
-        const tell = seldom(parts.toldMs ?? IMPORT_TOLD_MS, (progress) => {
+        const reportProgress = seldom(parts.toldMs ?? IMPORT_PROGRESS_MS, (progress) => {
           // A lost report is repeated, or replaced by a newer one.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
-        const lacking = await importRepo(parts, { ...origin, id: key }, signal, tell);
+        const lacking = await importRepo(parts, { ...origin, id: key }, signal, reportProgress);
         const { readOnly } = origin;
         const ended = { failure: null, lacking, readOnly };
         return { send: [envelope(repo, key, "importEnded", ended)] };

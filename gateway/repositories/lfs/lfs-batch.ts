@@ -43,20 +43,20 @@ export function batch(parts: LfsParts) {
     const bytesMax = parts.sizes.repoBytes;
     const writing = operation === "upload";
     const used = await parts.access.authorize(http, serviceFor(writing), async (id, address) => {
-      const asked = { address, oids, bytesMax };
-      const found = await parts.actors.call(repo, id, "findLfsObjects", asked, { signal });
+      const query = { address, oids, bytesMax };
+      const found = await parts.actors.call(repo, id, "findLfsObjects", query, { signal });
       return { address, ...found };
     });
     if (writing) checkWritable(used);
     const known = new Map(used.objects.map(({ oid, bytes }) => [oid, bytes]));
     const actionAt = actionsOf(parts, request, used.address);
     const room = writing ? await roomOf(parts, used, signal) : undefined;
-    const told = objects.map((object): Told => {
+    const results = objects.map((object): Told => {
       const fault = objectFault(parts, object) ?? sizeFault(object, known);
       if (fault) return refused(object, 422, fault);
       return room ? upload(object, { known, room, actionAt }) : download(object, known, actionAt);
     });
-    sendLfs(response, 200, { transfer: "basic", objects: told, hash_algo: "sha256" });
+    sendLfs(response, 200, { transfer: "basic", objects: results, hash_algo: "sha256" });
   };
 }
 
@@ -118,7 +118,7 @@ async function roomOf(
   const bytes = sizes.repoBytes - room;
   let ofRepo = room;
   let free = places;
-  let ofAccount = await storage.room(address.accountId, signal);
+  let ofAccount = await storage.freeBytes(address.accountId, signal);
   return {
     take(size) {
       ofRepo -= size;

@@ -34,8 +34,8 @@ export function createLock(parts: LfsParts) {
   return async (http: Exchange): Promise<void> => {
     const { path } = Create.parse(await readLfsRequest(http.request));
     const { id, address, client } = await opened(parts, http, "git-receive-pack");
-    const asked = { address, path, owner: client };
-    const { lock, isNew } = await parts.actors.call(repo, id, "createLfsLock", asked);
+    const input = { address, path, owner: client };
+    const { lock, isNew } = await parts.actors.call(repo, id, "createLfsLock", input);
     const body = { lock: wireLock(lock) };
     if (isNew) return sendLfs(http.response, 201, body);
     const message = `"${path}" is locked already, by "${lock.owner.name}"`;
@@ -54,8 +54,8 @@ export function listLocks(parts: LfsParts) {
 /** Tells a client, before it pushes, which locks are its own. */
 export function verifyLocks(parts: LfsParts) {
   return async (http: Exchange): Promise<void> => {
-    const asked = Verified.parse(await readLfsRequest(http.request));
-    const { locks, client, next } = await listed(parts, http, "git-receive-pack", asked);
+    const query = Verified.parse(await readLfsRequest(http.request));
+    const { locks, client, next } = await listed(parts, http, "git-receive-pack", query);
     const isOwn = ({ owner }: LfsLock) => owner.id === client.id;
     const ours = locks.filter(isOwn).map(wireLock);
     const theirs = locks.filter((lock) => !isOwn(lock)).map(wireLock);
@@ -68,8 +68,8 @@ export function removeLock(parts: LfsParts) {
     const { force: isForced } = Unlock.parse(await readLfsRequest(http.request));
     const { lock_id: lockId } = http.request.params;
     const { id, address, client } = await opened(parts, http, "git-receive-pack");
-    const asked = { address, id: String(lockId), owner: client, isForced };
-    const { lock } = await parts.actors.call(repo, id, "removeLfsLock", asked);
+    const removal = { address, id: String(lockId), owner: client, isForced };
+    const { lock } = await parts.actors.call(repo, id, "removeLfsLock", removal);
     sendLfs(http.response, 200, { lock: wireLock(lock) });
   };
 }

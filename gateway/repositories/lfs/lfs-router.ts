@@ -112,8 +112,8 @@ function upload(parts: LfsParts) {
     const fault = objectFault(parts, { oid, size });
     const bytesMax = sizes.repoBytes;
     const used = await access.authorize(http, "git-receive-pack", async (id, address) => {
-      const asked = { address, oids: fault ? [] : [oid], bytesMax };
-      const found = await actors.call(repo, id, "findLfsObjects", asked, { signal });
+      const query = { address, oids: fault ? [] : [oid], bytesMax };
+      const found = await actors.call(repo, id, "findLfsObjects", query, { signal });
       return { id, address, ...found };
     });
     checkWritable(used);

@@ -53,7 +53,7 @@ export class LfsStore {
     // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
     const held = await this.#packs.hold(accountId, [object.oid], signal, "lfs");
     if (!(await this.#blobs.isWhole(name))) {
-      const text = "Cannot store: what is left of an earlier try is in its way; try later";
+      const text = "Cannot store: leftovers of an earlier attempt block the name; try later";
       throw new ActorError("unavailable", text, { retryAfterS: 60 });
     }
     return { ...object, until: Math.min(held, performance.now() + this.#heldMs) };

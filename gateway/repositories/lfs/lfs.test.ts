@@ -14,7 +14,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 import { LFS_QUESTION_BYTES_MAX } from "./lfs-answers.ts";
 
-/** Where nothing is set. */
+/** The limit without settings. */
 const OBJECT_BYTES_MAX = lfsObjectBytes(GIT_SIZES);
 const TYPE = "application/vnd.git-lfs+json";
 

@@ -10,7 +10,7 @@ import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 
 /** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
 const GIT_STORED_SMALL_BYTES = 1024 * 1024;
-const GIT_STORED_TOLD_MS = 1_000;
+const GIT_STORED_REPORT_MS = 1_000;
 /** How long a gateway uses a cached count of an account's bytes. Small packs may exceed the limit meanwhile. */
 const GIT_STORED_KNOWN_MS = 10_000;
 
@@ -58,7 +58,7 @@ export class AccountStorage {
   ): Promise<S> {
     const { accountId, bytes, isUpkeep = false } = thing;
     if (bytes >= GIT_STORED_SMALL_BYTES) return await this.#storeLarge(thing, put, signal);
-    if (!isUpkeep && bytes > (await this.room(accountId, signal))) {
+    if (!isUpkeep && bytes > (await this.freeBytes(accountId, signal))) {
       throw accountFull(await this.get(accountId, signal), this.#bytesMax);
     }
     const stored = await put();
@@ -67,7 +67,7 @@ export class AccountStorage {
   }
 
   /** Bytes that it may still store, as far as is known here; less than none where it has more. */
-  async room(accountId: string, signal: AbortSignal): Promise<number> {
+  async freeBytes(accountId: string, signal: AbortSignal): Promise<number> {
     if (this.#bytesMax === 0) return Number.POSITIVE_INFINITY;
     const { bytes, heldBytes } = await this.get(accountId, signal);
     return this.#bytesMax - bytes - heldBytes;
@@ -92,7 +92,7 @@ export class AccountStorage {
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#telling;
-    await this.#tell(AbortSignal.timeout(GIT_STORED_TOLD_MS));
+    await this.#report(AbortSignal.timeout(GIT_STORED_REPORT_MS));
     clearTimeout(this.#timer);
   }
 
@@ -133,33 +133,33 @@ export class AccountStorage {
   #count(accountId: string, bytes: number): void {
     const known = this.#known.get(accountId) ?? { stored: NOTHING, at: -Infinity, untold: 0 };
     this.#known.set(accountId, { ...known, untold: known.untold + bytes });
-    this.#tellSoon();
+    this.#reportSoon();
   }
 
-  #tellSoon(): void {
+  #reportSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      this.#telling = this.#tell();
-    }, GIT_STORED_TOLD_MS).unref();
+      this.#telling = this.#report();
+    }, GIT_STORED_REPORT_MS).unref();
   }
 
   /** Sends the counts. Counts that cannot be sent now are sent later. */
-  async #tell(signal?: AbortSignal): Promise<void> {
-    const untold = [...this.#known].filter(([, known]) => known.untold > 0);
+  async #report(signal?: AbortSignal): Promise<void> {
+    const unreported = [...this.#known].filter(([, known]) => known.untold > 0);
     const options = signal ? { signal } : {};
-    const told = untold.map(async ([accountId, { untold: bytes }]) => {
+    const reports = unreported.map(async ([accountId, { untold: bytes }]) => {
       try {
         const stored = await this.#actors.call(gitStorage, accountId, "add", { bytes }, options);
-        this.#told(accountId, bytes);
+        this.#subtractReported(accountId, bytes);
         this.#learn(accountId, stored);
       } catch {
-        this.#tellSoon();
+        this.#reportSoon();
       }
     });
-    await Promise.all(told);
+    await Promise.all(reports);
   }
 
-  #told(accountId: string, bytes: number): void {
+  #subtractReported(accountId: string, bytes: number): void {
     const known = this.#known.get(accountId);
     if (known) this.#known.set(accountId, { ...known, untold: known.untold - bytes });
   }

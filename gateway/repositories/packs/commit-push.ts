@@ -75,13 +75,13 @@ function partsOf(commands: readonly string[]): string[][] {
   const parts: string[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const command of commands) {
-    const more = commandsBytes([command]);
-    if (bytes + more > COMMANDS_BYTES_MAX) {
+    const commandBytes = commandsBytes([command]);
+    if (bytes + commandBytes > COMMANDS_BYTES_MAX) {
       parts.push([]);
       bytes = 0;
     }
     parts.at(-1)?.push(command);
-    bytes += more;
+    bytes += commandBytes;
   }
   if (parts.length > PUSH_PARTS_MAX) {
     const text = "Cannot push: the names of so many refs are too long for one push";

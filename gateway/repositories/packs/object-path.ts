@@ -20,8 +20,8 @@ export async function pathOf(
     msMax: OBJECT_PATH_MS,
     signal: AbortSignal.any([signal, found.signal]),
   });
-  const asked = [...tips, ...Array.from(known, (tip) => `^${tip}`)];
-  git.stdin.end(`${asked.join("\n")}\n`);
+  const revisions = [...tips, ...Array.from(known, (tip) => `^${tip}`)];
+  git.stdin.end(`${revisions.join("\n")}\n`);
   try {
     for await (const line of createInterface({ input: git.stdout })) {
       if (line.startsWith(`${id} `)) return line.slice(id.length + 1);

@@ -96,7 +96,7 @@ export class PackStore {
     if (!(await this.#blobs.isWhole(name))) {
       await store();
       if (!(await this.#blobs.isWhole(name))) {
-        const text = "Cannot store pack: what is left of an earlier try is in its way; try later";
+        const text = "Cannot store pack: leftovers of an earlier attempt block the name; try later";
         throw new ActorError("unavailable", text, { retryAfterS: 60 });
       }
     }
@@ -139,7 +139,7 @@ export class PackStore {
       if (ofPack.length > 0) await packed.writeFile(ofPack);
     }
     if (packBytes !== pack.bytes || hash.digest("hex") !== pack.sha256) {
-      throw new Error(`Cannot use pack ${pack.sha256}: what is stored is another`);
+      throw new Error(`Cannot use pack ${pack.sha256}: the stored bytes differ`);
     }
   }
 }

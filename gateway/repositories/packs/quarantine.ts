@@ -118,7 +118,7 @@ async function indexed(
 /** Returns git's last line, without the parts that are useful only to us. */
 function faultOf({ code, stderr }: GitExit): string {
   if (code === null) return "index-pack took more than it may have";
-  const said = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
-  const last = said.at(-1)?.replace(/^(fatal|error): /, "") ?? "index-pack failed";
+  const errors = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));
+  const last = errors.at(-1)?.replace(/^(fatal|error): /, "") ?? "index-pack failed";
   return last.slice(0, 300);
 }

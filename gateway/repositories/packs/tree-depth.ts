@@ -37,7 +37,7 @@ export async function measureTreeDepth(
     environment: alone,
     signal: AbortSignal.any([signal, leave.signal]),
   });
-  const asked = feed(git.stdin, lines(trees));
+  const writing = feed(git.stdin, lines(trees));
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
@@ -50,7 +50,7 @@ export async function measureTreeDepth(
     }
   } finally {
     leave.abort();
-    await asked;
+    await writing;
     await git.exit;
   }
   signal.throwIfAborted();
@@ -90,7 +90,7 @@ export async function measureWholeDepth(
   for (let levels = 1; level.length > 0; levels++) {
     if (levels > TREE_DEPTH_MAX) return TREE_DEPTH_MAX + 1;
     if (children.size + level.length > treesMax) return undefined;
-    const asked = write(git.stdin, lines(level));
+    const writing = write(git.stdin, lines(level));
     for (const _ of level) {
       const { value, done } = await answers.next();
       signal.throwIfAborted();
@@ -100,7 +100,7 @@ export async function measureWholeDepth(
       if (edges > treeEdgesMax) return undefined;
       children.set(value.id, inside);
     }
-    await asked;
+    await writing;
     const next = new Set([...level].flatMap((id) => children.get(id) ?? []));
     level = [...next].filter((id) => !children.has(id));
   }

@@ -64,40 +64,40 @@ async function makePlace(): Promise<void> {
 }
 
 function start(place: number, { file, parameters, cwd, environment }: ChildCommand): void {
-  const taken = places.get(place);
+  const sockets = places.get(place);
   places.delete(place);
-  if (!taken) {
-    tell({ place, code: null, stderr: "its connections are gone" });
+  if (!sockets) {
+    notifyParent({ place, code: null, stderr: "its connections are gone" });
     return;
   }
   const child = spawn(file, parameters, {
     cwd,
     env: environment,
-    stdio: [taken.input, taken.output, "pipe"],
+    stdio: [sockets.input, sockets.output, "pipe"],
     detached: true,
   });
   // The child has them now, and it is for it to close them.
-  taken.input.destroy();
-  taken.output.destroy();
+  sockets.input.destroy();
+  sockets.output.destroy();
   running.set(place, child);
-  if (child.pid !== undefined) tell({ place, pid: child.pid });
+  if (child.pid !== undefined) notifyParent({ place, pid: child.pid });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-GIT_STDERR_CHARS_MAX);
   });
   let isOver = false;
-  const over = (code: number | null, said: string) => {
+  const reportExit = (code: number | null, said: string) => {
     if (isOver) return;
     isOver = true;
     running.delete(place);
-    tell({ place, code, stderr: said });
+    notifyParent({ place, code, stderr: said });
   };
-  child.once("error", ({ message }) => over(null, message));
-  child.once("close", (code) => over(code, stderr));
+  child.once("error", ({ message }) => reportExit(null, message));
+  child.once("close", (code) => reportExit(code, stderr));
   makePlace().catch(leave);
 }
 
-function tell(news: SpawnerNews): void {
+function notifyParent(news: SpawnerNews): void {
   // The gateway may have ended.
   if (process.connected) process.send?.(news, undefined, undefined, () => {});
 }

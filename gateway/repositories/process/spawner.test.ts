@@ -118,7 +118,7 @@ describe("Spawner", () => {
   });
 });
 
-/** One that has ended may wait for somebody to ask how. */
+/** An ended process may remain as a zombie until its parent reads its exit code. */
 function isAlive(pid: number): boolean {
   const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", `${pid}`], { encoding: "utf8" });
   return stdout.trim() !== "" && !stdout.includes("Z");

@@ -182,7 +182,7 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
       const text = `Cannot make archive: a path in it has more than ${PATH_BYTES_MAX} bytes`;
       fault = new ActorError("object_too_large", text);
     } else if (!paths.add(path)) {
-      fault = new ActorError("conflict", "Cannot make archive: a path in it leads out of it");
+      fault = new ActorError("conflict", "Cannot make archive: a path leads out of the archive");
     }
     if (fault) enough.abort();
   }

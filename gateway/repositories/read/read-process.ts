@@ -78,7 +78,7 @@ export class ReadProcess {
   }
 
   #ask(command: Question["command"], name: string): Promise<ObjectHead | undefined> {
-    if (this.#ended) return Promise.reject(gone());
+    if (this.#ended) return Promise.reject(processGone());
     if (this.#waiting.length >= READS_WAITING_MAX) {
       const text = "Cannot read object: too many reads of this repository wait";
       return Promise.reject(new ActorError("busy", text, { retryAfterS: 1 }));
@@ -125,14 +125,16 @@ export class ReadProcess {
     const questions = this.#waiting;
     this.#waiting = [];
     for (const { reject } of questions) {
-      reject(this.#stop.signal.aborted ? gone() : new Error(`Cannot read object: ${stderr}`));
+      reject(
+        this.#stop.signal.aborted ? processGone() : new Error(`Cannot read object: ${stderr}`),
+      );
     }
   }
 }
 
 /** The process died. Another process can serve the same request. */
 export class ReadProcessGone extends Error {}
-const gone = () => new ReadProcessGone("Cannot read object: the process has ended");
+const processGone = () => new ReadProcessGone("Cannot read object: the process has ended");
 
 type Answer = { found: ObjectHead | ReadObject | undefined; length: number } | { needed: number };
 

@@ -112,7 +112,7 @@ const COMMIT_FILES = {
   method: "post",
   path: `${REPO}/commits`,
   id: "commitFiles",
-  summary: "Commit files to a branch without a clone: all of it, or nothing",
+  summary: "Commit files to a branch without a clone, all or none",
   permissions: ["artifacts.write"],
   parameters: RepoPath,
   query: nothing,
@@ -221,8 +221,8 @@ function makeCommit({ repositories }: ContentParts) {
       return { path, delete: true as const };
     });
     const { allow_empty: allowEmpty, ...rest } = body;
-    const asked = { ...rest, changes, allowEmpty };
-    const made = await commitFiles(repositories, addressOf(parameters), asked, signal);
+    const commit = { ...rest, changes, allowEmpty };
+    const made = await commitFiles(repositories, addressOf(parameters), commit, signal);
     return { result: { ...made.commit, ref: made.ref, before: made.before } };
   };
 }

@@ -425,7 +425,7 @@ describe("imports", function () {
   it("end at their timeout", async () => {
     const url = `${origin}/repo.git`;
     expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
-    // Whatever it waits for then, and whatever that says of it.
+    // The timeout wins over the error of the interrupted step.
     const resolve: ImportParts["resolve"] = async (_, signal) => {
       await once(signal, "abort");
       throw new ActorError("cancelled", "Cannot wait: the caller has left");

@@ -152,7 +152,7 @@ describe("limits of repository operations", function () {
       const url = `${world.url}/v4${world.base}/limits/repos/${name}/raw/main/large`;
       const request = ask(url, { headers: { Authorization: `Bearer ${world.token}` } }).end();
       const [response] = (await once(request, "response")) as [IncomingMessage];
-      // What it holds is held until somebody has read all of it.
+      // The reservation lasts until a client has read the whole response.
       return response;
     };
     const readers: IncomingMessage[] = [];

@@ -46,7 +46,7 @@ const CREATE_NAMESPACE = {
   path: NAMESPACES,
   id: "createNamespace",
   isOpenToBindings: true,
-  summary: "Make a namespace; one also comes to be with its first repository",
+  summary: "Make a namespace; the first repository makes its namespace too",
   permissions: ["artifacts.write"],
   parameters: AccountPath,
   query: nothing,

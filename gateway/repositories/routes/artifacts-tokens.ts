@@ -97,10 +97,10 @@ function mint(repositories: Repositories) {
     signal,
   }: Asked<z.output<typeof NamespacePath>, unknown, MintRepoToken>) => {
     const address = addressOf({ ...parameters, name: body.repo });
-    const asked = { scope: body.scope, ttlS: body.ttl };
+    const token = { scope: body.scope, ttlS: body.ttl };
     const { id, plaintext, scope, expiresAt } = await repositories.mintToken(
       address,
-      asked,
+      token,
       signal,
     );
     return { result: { id, plaintext, scope, expires_at: timeOf(expiresAt) } };

@@ -235,7 +235,7 @@ describe("routes of namespaces and repositories", function () {
       count: 1,
       total_count: 4,
     });
-    // Of another question it is none.
+    // The cursor is invalid for another query.
     for (const query of [
       `cursor=${first.info.cursor}`,
       "sort=x",

@@ -83,7 +83,7 @@ const CHANGE_REPO = {
   method: "patch",
   path: REPO,
   id: "changeRepo",
-  summary: "Change what is said of a repository, and what pushes may do",
+  summary: "Change a repository's description, default branch and push rules",
   permissions: ["artifacts.write"],
   parameters: RepoPath,
   query: nothing,
@@ -125,7 +125,8 @@ const PRUNE_REPO = {
   method: "post",
   path: `${REPO}/prune`,
   id: "pruneRepo",
-  summary: "Drop what no ref leads to any more, for good and soon: a secret that was forced away",
+  summary:
+    "Delete objects that no ref reaches, soon and permanently, such as a secret removed by a forced push",
   permissions: ["artifacts.write"],
   parameters: RepoPath,
   query: nothing,
@@ -190,8 +191,12 @@ function listRepos(repositories: Repositories) {
     const key = namespaceKey(accountId, parameters.namespace);
     const question = questionOf({ account_id: key }, sort, direction, search ?? "");
     const cursor = readCursor(text, question, Place);
-    const asked = { limit, search, sort, direction, after: cursor?.after };
-    const { repos, more, total } = await repositories.list(accountId, parameters.namespace, asked);
+    const listing = { limit, search, sort, direction, after: cursor?.after };
+    const { repos, more, total } = await repositories.list(
+      accountId,
+      parameters.namespace,
+      listing,
+    );
     // Refuses an unknown namespace; one that has repositories is known.
     if (total === 0) await repositories.getNamespace(accountId, parameters.namespace);
     const last = more ? repos.at(-1) : undefined;
@@ -255,8 +260,8 @@ function importRepo(repositories: Repositories) {
   return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
     const address = addressOf(parameters);
     const { url, branch, depth, read_only: readOnly } = body;
-    const asked = { url, branch, depth, readOnly };
-    const made = await repositories.import(address, asked).catch(async (error: unknown) => {
+    const origin = { url, branch, depth, readOnly };
+    const made = await repositories.import(address, origin).catch(async (error: unknown) => {
       if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
       const known = await repositories.get(address, signal);
       if (known.status !== "importing") throw error;

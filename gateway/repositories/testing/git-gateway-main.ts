@@ -53,7 +53,7 @@ const address = server.address();
 if (address === null || typeof address === "string") throw new Error("no port");
 console.log(`listening ${address.port}`);
 
-/** As a crash would: nothing is flushed, nobody is told. */
+/** Exits like a crash: without flushing or notifications. */
 function endAt(name: string): void {
   if (name === step) process.kill(process.pid, "SIGKILL");
 }

@@ -74,7 +74,7 @@ export class GitNode implements AsyncDisposable {
 
   /** Under the hands of its gateway. */
   async wipeCache(): Promise<void> {
-    // What is made in it meanwhile may stay.
+    // Files created meanwhile may remain.
     await rm(join(this.#options.dataDir, "git"), { recursive: true, force: true }).catch(() => {});
   }
 

@@ -58,7 +58,7 @@ export interface GitGateway {
   service: GitService;
   url: string;
   dataDir: string;
-  /** What was logged as a fault. */
+  /** Faults in the log. */
   faults: unknown[];
   remote(repo: TestRepo, token?: string): string;
   stop(): Promise<void>;

@@ -46,7 +46,7 @@ export async function compactPacks(
   { key: id, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
 ): Promise<void> {
   const { accountId } = address;
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     const manifest = await parts.manifests.read(id, address, signal);
     const opened = { id, accountId, address, manifest };
     const { version, generation, packs } = manifest;
@@ -59,7 +59,7 @@ export async function compactPacks(
         const replaced = made.replaced.slice(from, from + SWAP_PACKS_MAX);
         const { treeDepth } = made;
         const measured = from === 0 && treeDepth !== undefined && { treeDepth };
-        const given = {
+        const result = {
           version,
           generation,
           replaced,
@@ -67,12 +67,12 @@ export async function compactPacks(
           kept: made.kept,
           prune: dropping,
         };
-        const input = { ...given, ...measured };
+        const input = { ...result, ...measured };
         await call(repo, id, "compact", input);
       }
     } catch (error) {
       const isLate = error instanceof ActorError && error.code === "conflict";
-      if (!isLate || !prune || tries >= PRUNE_TRIES_MAX) throw error;
+      if (!isLate || !prune || attempt >= PRUNE_TRIES_MAX) throw error;
       continue;
     }
     if (prune === dropping) return;

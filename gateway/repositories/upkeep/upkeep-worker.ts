@@ -27,8 +27,8 @@ export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
         return { send: [envelope(repo, context.key, "upkeepEnded", { pruned: prune })] };
       },
       async describe({ address, changes, others }, { key: id, signal }) {
-        const asked = { id, address, changes, others };
-        return { send: toldTo(address.accountId, await describePush(parts, asked, signal)) };
+        const query = { id, address, changes, others };
+        return { send: toldTo(address.accountId, await describePush(parts, query, signal)) };
       },
       async sweep(_input, context) {
         await sweepPacks(sweeping, context);
@@ -53,14 +53,14 @@ export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
 function toldTo(accountId: string, described: readonly DescribedRef[]): Envelope[] {
   const groups: DescribedRef[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
-  for (const one of described) {
-    const more = JSON.stringify(one).length;
-    if (bytes + more > EVENTS_DESCRIBED_BYTES) {
+  for (const event of described) {
+    const eventBytes = JSON.stringify(event).length;
+    if (bytes + eventBytes > EVENTS_DESCRIBED_BYTES) {
       groups.push([]);
       bytes = 0;
     }
-    groups.at(-1)?.push(one);
-    bytes += more;
+    groups.at(-1)?.push(event);
+    bytes += eventBytes;
   }
   return groups.map((events) => envelope(repoEvents, accountId, "described", { events }));
 }

@@ -124,7 +124,7 @@ describe("upkeep when the bus is killed under it", function () {
     };
   }
 
-  /** The bus may be away: whoever pushes tries again. What git was told to be done is kept in mind. */
+  /** Pushes with retries, because the bus may be unreachable. Records the pushes that git acknowledged. */
   async function push(repo: TestRepo, work: Checkout, branch: string, head: string): Promise<void> {
     await until(
       "the push gets in",

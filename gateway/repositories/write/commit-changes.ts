@@ -94,13 +94,14 @@ export async function applyChanges(
     if (own && !("delete" in own.change)) {
       if (known?.mode === TREE) throw faultAt(own.at, "it is a directory");
       const { content, mode } = own.change;
-      const kept = known && KEPT_MODES.has(known.mode) ? known.mode : "100644";
-      return { mode: mode ?? kept, hash: add("blob", content) };
+      const currentMode = known && KEPT_MODES.has(known.mode) ? known.mode : "100644";
+      return { mode: mode ?? currentMode, hash: add("blob", content) };
     }
     if (own && !known) throw faultAt(own.at, "there is no such file to delete");
     if (below.size === 0) return undefined;
     const before = own ? undefined : known;
-    if (before && before.mode !== TREE) throw faultAt(at, "a part of it is a file");
+    if (before && before.mode !== TREE)
+      throw faultAt(at, "a parent directory of the path is a file");
     const hash = await apply(before?.hash, { below, at });
     return hash === undefined ? undefined : { mode: TREE, hash };
   }
@@ -118,7 +119,7 @@ function plan(changes: readonly FileChange[]): Directory {
     let directory = root;
     for (const step of change.path.split("/")) {
       if (directory.own && !("delete" in directory.own.change)) {
-        throw faultAt(at, "a part of it is a file of this commit");
+        throw faultAt(at, "a parent directory of the path is a file of this commit");
       }
       const next = directory.below.get(step) ?? { below: new Map(), at };
       directory.below.set(step, next);

@@ -76,7 +76,7 @@ export const WireAgentUsage = z.object({
   agents_limit: z.int(),
   stored_bytes: z
     .int()
-    .describe("Databases with what has changed since their last image, and bodies of webhooks"),
+    .describe("Databases with the changes since their last image, and bodies of webhooks"),
   stored_bytes_limit: z.int().nullable().describe("Null is no limit"),
   apps: z.array(z.object({ name: AppName, agents: z.int(), stored_bytes: z.int() })),
 });
@@ -101,7 +101,7 @@ const wholeIn = (min: number, max: number) =>
 export const AppLogsQuery = z.strictObject({
   limit: wholeIn(1, APP_LOG_LINES_SHOWN_MAX)
     .optional()
-    .describe(`At most so many lines, 1 to ${APP_LOG_LINES_SHOWN_MAX}; 100 where it is not said`),
+    .describe(`Maximum number of lines, 1 to ${APP_LOG_LINES_SHOWN_MAX}; default 100`),
   after: wholeIn(0, Number.MAX_SAFE_INTEGER)
     .optional()
     .describe("Lines behind the one with this id; without it the newest"),

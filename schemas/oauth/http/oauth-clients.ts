@@ -179,7 +179,7 @@ export const WireOAuthClient = z.object({
       last_checked_at: Time.optional(),
       next_check_at: Time.optional(),
       verified_at: Time.optional(),
-      missing_since: Time.optional().describe("The record was there, and is not any more"),
+      missing_since: Time.optional().describe("When the record disappeared"),
     })
     .optional(),
   has_rotated_secret: z.boolean().describe("There are two secrets: the old one can be deleted"),

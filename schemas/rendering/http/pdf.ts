@@ -52,7 +52,7 @@ export const PdfOptions = z
       .min(PRINT_SCALE_MIN)
       .max(PRINT_SCALE_MAX)
       .optional()
-      .describe("Enlarges or shrinks what is printed")
+      .describe("Enlarges or shrinks the page")
       .meta({ default: 1 }),
     margin: z
       .strictObject(

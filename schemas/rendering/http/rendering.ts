@@ -7,7 +7,7 @@ const browser = z.literal("chromium").optional().describe("The engine; there is 
 
 export const RenderQuery = z.strictObject({
   cacheTTL: CacheTtl.default(RENDER_CACHE_SECONDS).describe(
-    "Seconds for which the same request gets the same answer, without browser time; 0: it is rendered anew",
+    "Seconds for which the same request gets the cached response, without browser time; 0: always render again",
   ),
   browser,
 });
@@ -16,7 +16,7 @@ export type RenderQuery = z.output<typeof RenderQuery>;
 /** Query parameters of calls about crawls, whose pages have a cache of their own. */
 export const CrawlCallQuery = z.strictObject({
   cacheTTL: CacheTtl.optional().describe(
-    "Accepted, without effect: every call answers anew, and maxAge says how old pages may be",
+    "Accepted without effect: calls are not cached, and maxAge limits the age of pages",
   ),
   browser,
 });

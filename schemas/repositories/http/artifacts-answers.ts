@@ -23,7 +23,9 @@ export const WireNamespace = z.object({
 export const WireStored = z.object({
   bytes: z
     .int()
-    .describe("Of packs and large files, each once; what is deleted counts for some hours more"),
+    .describe(
+      "Bytes of packs and large files, each counted once; deleted ones still count for some hours",
+    ),
   bytes_max: z.int().nullable().describe("null: no bound"),
 });
 
@@ -110,12 +112,12 @@ export const WireDiff = z.object({
       new_mode: z.string().nullable(),
       old_hash: Hash.nullable(),
       new_hash: Hash.nullable(),
-      additions: z.int().nullable().describe("Lines; null of what is no text"),
+      additions: z.int().nullable().describe("Lines; null for a binary file"),
       deletions: z.int().nullable(),
     }),
   ),
   patch: z.string().describe("As git apply reads it"),
-  truncated: z.boolean().describe("There is more than what is shown"),
+  truncated: z.boolean().describe("More exists than is shown"),
 });
 
 export const CommittedFiles = WireCommit.extend({

@@ -13,16 +13,16 @@ export function robotsTag(
   header: string | null,
   productToken: string,
 ): { nofollow: boolean; noindex?: true } {
-  const said = new Set<string>();
+  const directives = new Set<string>();
   let ours = true;
   for (const part of header?.toLowerCase().split(",") ?? []) {
     const [, name, rest = part] = /^\s*([\w.-]+)\s*:(.*)$/s.exec(part) ?? [];
     if (name !== undefined && WITH_VALUE.has(name)) continue;
     if (name !== undefined) ours = name === productToken.toLowerCase();
-    if (ours) said.add(rest.trim());
+    if (ours) directives.add(rest.trim());
   }
   return {
-    nofollow: said.has("nofollow") || said.has("none"),
-    ...((said.has("noindex") || said.has("none")) && { noindex: true }),
+    nofollow: directives.has("nofollow") || directives.has("none"),
+    ...((directives.has("noindex") || directives.has("none")) && { noindex: true }),
   };
 }

@@ -58,7 +58,7 @@ export async function cachedPages(
 async function someAtOnce<T>(all: Iterable<T>, look: (one: T) => Promise<void>): Promise<void> {
   const queue = Iterator.from(all);
   const lookOn = async () => {
-    for (const one of queue) await look(one);
+    for (const entry of queue) await look(entry);
   };
   await Promise.all(Array.from({ length: CACHE_LOOKS_AT_ONCE }, lookOn));
 }

@@ -3,7 +3,7 @@ import { BLOB_CHUNK_BYTES } from "../../../../schemas/limits.ts";
 import { RECORD_GROUP_MAX, RecordWriter } from "./record-writer.ts";
 
 describe("RecordWriter", () => {
-  /** A store in memory, and how what it has came: in groups, or alone. */
+  /** A store in memory, which records whether each entry arrived in a group or alone. */
   function storing() {
     const groups: number[] = [];
     const alone: string[] = [];

@@ -224,7 +224,9 @@ describe("crawl-page", function () {
     expect(read(none)[0].end).to.deep.equal({
       ...{ failed: "Cannot read the sitemap: the server answered with status 404", retry: false },
     });
-    expect(read(broken)[0].end.failed).to.equal("Cannot read the sitemap: it is none");
+    expect(read(broken)[0].end.failed).to.equal(
+      "Cannot read the sitemap: the file is not a sitemap",
+    );
     expect(read(index)[0].nested).to.deep.equal([{ url: all }]);
   });
 

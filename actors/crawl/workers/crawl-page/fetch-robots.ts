@@ -178,12 +178,12 @@ class RobotsFetch {
   async #ask(url: string, host: string, turn: string): Promise<Answer> {
     const { clock } = this.#parts;
     const { call, signal } = this.#context;
-    const asked = { host, turn, urls: [url], intent: ANY_INTENT, by: this.#by };
+    const input = { host, turn, urls: [url], intent: ANY_INTENT, by: this.#by };
     for (;;) {
-      const begun = await this.#begin(asked);
+      const begun = await this.#begin(input);
       if (begun.state === "gone") return { kind: "gone" };
       let startReported: Promise<unknown> = Promise.resolve();
-      const tell = ({ lateMs }: Left) => {
+      const reportLeft = ({ lateMs }: Left) => {
         startReported = call(site, host, "requestStarted", { turn, lateMs }).catch(
           (error: unknown) => {
             // Without this report the site counts from the end of the turn.
@@ -193,8 +193,8 @@ class RobotsFetch {
         return startReported;
       };
       try {
-        const parts = { call, clock, signal, onLeft: tell };
-        return await inTime(asked, parts, begun.moment, (departure) =>
+        const parts = { call, clock, signal, onLeft: reportLeft };
+        return await inTime(input, parts, begun.moment, (departure) =>
           this.#request(url, departure),
         );
       } catch (error) {

@@ -191,7 +191,10 @@ describe("fetchSitemap", function () {
     const busy = await read(serve(503, { "Retry-After": "7" }));
     expect([busy.end?.retry, busy.awayMs]).to.deep.equal([true, 7_000]);
     const none = await read(site.page("/sitemap.xml", "<p>Nothing here"));
-    expect(none.end).to.deep.equal({ failed: "Cannot read the sitemap: it is none", retry: false });
+    expect(none.end).to.deep.equal({
+      failed: "Cannot read the sitemap: the file is not a sitemap",
+      retry: false,
+    });
     const broken = await read(
       site.page("/sitemap.xml", urlset(numbered(2)).replace("</urlset>", "<url>")),
     );

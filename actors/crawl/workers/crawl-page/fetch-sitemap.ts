@@ -141,7 +141,7 @@ function endOf({ end, form, entries, invalid }: SitemapSummary): End {
       );
     case "broken":
       return form === "unknown"
-        ? failed("it is none", false)
+        ? failed("the file is not a sitemap", false)
         : failed(`it breaks off or is not well-formed; its first ${entries} entries count`, false);
     default:
       return end satisfies never;

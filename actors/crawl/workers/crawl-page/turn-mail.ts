@@ -30,7 +30,7 @@ export class TurnMail {
   constructor(parts: TurnMailParts) {
     this.#parts = parts;
     this.#report = new TurnReport({
-      ...{ ...parts, tell: this.tell },
+      ...{ ...parts, tell: this.notify },
       onSent: (pages) => this.#onSent(pages),
     });
   }
@@ -57,7 +57,7 @@ export class TurnMail {
   };
 
   /** Sends a message that may arrive twice. Resolves with whether it was received. */
-  readonly tell = async (envelope: Envelope): Promise<boolean> => {
+  readonly notify = async (envelope: Envelope): Promise<boolean> => {
     const { signal, tell } = this.#parts;
     if (!signal.aborted) return tell(envelope);
     this.#unsent.push(envelope);

@@ -90,15 +90,15 @@ export class TurnRequests {
     const { signal, call } = context;
     const { ended } = held;
     if (moment === undefined) return make({ ...atAnyTime({ signal, ended }), ...place });
-    const asked = { ...asking, nth, urls: [request.url] };
-    const tell = (left: Left) => {
+    const input = { ...asking, nth, urls: [request.url] };
+    const reportLeft = (left: Left) => {
       const reported = this.reportStart(nth, left);
       mail.later(() => reported);
       onLeft?.(reported);
       return reported;
     };
-    const parts = { call, clock: worker.clock, signal, ended, onLeft: tell };
-    return await inTime(asked, parts, moment, (departure) => make({ ...departure, ...place }));
+    const parts = { call, clock: worker.clock, signal, ended, onLeft: reportLeft };
+    return await inTime(input, parts, moment, (departure) => make({ ...departure, ...place }));
   }
 
   /**
@@ -123,7 +123,7 @@ export class TurnRequests {
       releases.push(await worker.largePlaces.take(signal));
     };
     const done = () => {
-      for (const one of releases) one();
+      for (const releasePlace of releases) releasePlace();
     };
     try {
       const { url, index, alone: isAlone = false } = request;

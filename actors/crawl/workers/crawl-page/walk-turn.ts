@@ -129,7 +129,7 @@ class TurnWalk {
     }
     // The next turn at this host need not wait for our records.
     if (!this.#isMade || this.#unfinished > 0) {
-      await this.#mail.tell(this.#ending()).catch(this.#mail.fail);
+      await this.#mail.notify(this.#ending()).catch(this.#mail.fail);
     }
     await this.#mail.end();
     const { unsent, failure, reported } = this.#mail;
@@ -181,8 +181,8 @@ class TurnWalk {
       if (first !== undefined && !(await this.#hasTime(first))) return;
       // The first call judged the later requests too.
       const wanted = nth === 0 ? left : left.slice(0, 1);
-      const asked = { ...this.#asking, nth, urls: wanted.map(({ url }) => url) };
-      const begun = await beginTurn(asked, { call, clock, signal: either, places });
+      const input = { ...this.#asking, nth, urls: wanted.map(({ url }) => url) };
+      const begun = await beginTurn(input, { call, clock, signal: either, places });
       if (begun.state === "gone") {
         // The turn may belong to another worker, whose request may be about to leave.
         this.#isLost = true;
@@ -230,7 +230,7 @@ class TurnWalk {
       // A request that ended without leaving has used its moment too.
       reported ??= this.#requests.reportStart(nth);
       await reported;
-      const isHeard = await this.#mail.tell(turnFinished(this.#turn, { nth, awayMs }));
+      const isHeard = await this.#mail.notify(turnFinished(this.#turn, { nth, awayMs }));
       this.#unfinished -= 1;
       if (!isHeard) this.#unreportedAwayMs ??= awayMs;
     });

@@ -76,7 +76,7 @@ export class DrivenClient {
     this.state = handled.state;
     this.changed = handled.changed;
     this.forgotten = handled.forgotten;
-    // What was only looked at leaves what was said before.
+    // A rejected call keeps the earlier state.
     if (handled.changed || handled.send.length > 0) {
       this.live = handled.live;
       this.sent = handled.send;

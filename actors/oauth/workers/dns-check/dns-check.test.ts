@@ -106,7 +106,7 @@ describe("dns-check", function () {
     const before = performance.now();
     const finding = handlers.findText(INPUT, context).catch(() => {});
     await until("the next question", () => server.asked.length === 2, 10 * DNS_TRY_MS);
-    // Of the resolver, whose timer is coarse.
+    // Slack for the resolver, whose timer is coarse.
     expect(performance.now() - before).to.be.greaterThan(DNS_TRY_MS * 0.9);
     stopping.abort();
     await finding;

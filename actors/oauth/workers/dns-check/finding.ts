@@ -30,8 +30,8 @@ export function ofRecords(records: readonly (readonly string[])[], text: string)
     return { outcome: "found", answer: shortened(`TXT ${JSON.stringify(text)}`) };
   if (texts.length === 0) return { outcome: "absent", answer: "The domain has no TXT record" };
   const shown = texts.slice(0, DNS_RECORDS_SHOWN_MAX).map((one) => JSON.stringify(one));
-  const more = texts.length - shown.length;
-  const list = `TXT ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  const hiddenCount = texts.length - shown.length;
+  const list = `TXT ${shown.join(", ")}${hiddenCount > 0 ? ` and ${hiddenCount} more` : ""}`;
   return { outcome: "absent", answer: shortened(list) };
 }
 

@@ -163,10 +163,12 @@ function faultOf(error: unknown, endpoint: AiEndpoint): AiFault {
 
 /** Returns the error text of an OpenAI-compatible server without the caller's key. */
 function wordsOf({ responseBody = "" }: APICallError, { quoted, authorization }: AiEndpoint) {
-  const said = quoted ? /"message"\s*:\s*"((?:[^"\\]|\\.){1,1000})"/.exec(responseBody)?.[1] : "";
-  if (!said) return "";
+  const message = quoted
+    ? /"message"\s*:\s*"((?:[^"\\]|\\.){1,1000})"/.exec(responseBody)?.[1]
+    : "";
+  if (!message) return "";
   const secret = authorization?.split(" ").at(-1) ?? "";
-  const words = (secret === "" ? said : said.replaceAll(secret, "…")).replace(/\\(.)/g, "$1");
+  const words = (secret === "" ? message : message.replaceAll(secret, "…")).replace(/\\(.)/g, "$1");
   return `: ${words.slice(0, JSON_QUOTED_CHARS_MAX)}`;
 }
 

@@ -43,8 +43,8 @@ export function pushed(
     .filter(({ before, after }) => before !== after);
   const refs = made.slice(0, EVENT_REFS_MAX);
   const others = refs.some(({ before }) => before === ZERO_ID) ? othersOf(live, rows) : [];
-  const said = options.length > 0 && { options: [...options] };
-  return { type: "pushed", refs, refsTotal: made.length, others, ...said };
+  const pushOptions = options.length > 0 && { options: [...options] };
+  return { type: "pushed", refs, refsTotal: made.length, others, ...pushOptions };
 }
 
 /** Returns the values of some refs, the default branch first. */
