@@ -123,7 +123,7 @@ async function decideIn(
 ): Promise<{ outcome: PushOutcome; taken?: Quarantine }> {
   const { repoBytes } = parts.sizes;
   const room = repoBytes - repo.manifest.bytes;
-  const ofAccount = await parts.storage.room(repo.accountId, signal);
+  const ofAccount = await parts.storage.freeBytes(repo.accountId, signal);
   const source = { room: Math.min(room, ofAccount), repoBytes, signal };
   const taken = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
   if (taken.lacksRoom && ofAccount < room) {
