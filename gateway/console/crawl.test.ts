@@ -23,8 +23,8 @@ describe("crawls in the console", function () {
   let world: ConsoleWorld;
   let site: Server;
   let origin: string;
-  /** Answers of the page that a test holds back. */
-  const held: (() => void)[] = [];
+  /** Until it resolves, the slow page is not answered, and the crawl goes on. */
+  const released = Promise.withResolvers<void>();
   before(async () => {
     site = createServer((request, response) => {
       const send = (type: string, text: string, status = 200) =>
@@ -34,7 +34,7 @@ describe("crawls in the console", function () {
       else if (path === "/") send("text/html", startPage());
       else if (path === "/traps") send("text/html", HOSTILE_PAGE);
       else if (path === "/slow")
-        held.push(() => send("text/html", "<title>Slow</title><p>At last."));
+        released.promise.then(() => send("text/html", "<title>Slow</title><p>At last."));
       else send("text/plain", "nothing", 404);
     }).listen(0, "127.0.0.1");
     world = await ConsoleWorld.start({ TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8" });
@@ -65,7 +65,7 @@ describe("crawls in the console", function () {
       `[...document.querySelectorAll(".latest-pages")].some(({ innerText }) => innerText.includes("${origin}"))`,
     );
     await world.audit("crawl-running");
-    for (const answer of held) answer();
+    released.resolve();
     await world.says("5 of 5 pages");
     await world.page.waitForFunction(
       `[...document.querySelectorAll(".badge")].every(({ innerText }) => innerText !== "running")`,

@@ -144,6 +144,8 @@ describe("repositories in the console", function () {
 
   it("makes and revokes a token that clones", async () => {
     await world.open("repositories/default/parcel/tokens", "parcel");
+    // The list above moves the button when it comes in.
+    await world.settled();
     await world.press("Make the token");
     await world.says("It is not shown again");
     const remote = (await repoOf("parcel")).remote;
