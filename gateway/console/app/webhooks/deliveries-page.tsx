@@ -138,12 +138,12 @@ function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   };
   return (
     <>
-      <span class={said ? "" : "hidden"} role="status">
-        {said}
-      </span>
       <button type="button" class="small" onClick={() => setOpen(true)}>
         Replay many
       </button>
+      <span class={said ? "" : "hidden"} role="status">
+        {said}
+      </span>
       {isOpen && (
         <Dialog title="Replay many events" onClose={() => setOpen(false)}>
           <p class="quiet">
