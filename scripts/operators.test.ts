@@ -142,7 +142,7 @@ describe("operators' commands", function () {
         expect(report).to.match(new RegExp(`│ ${stream} +│ File `));
       }
       const list = await nats("stream", "ls");
-      expect(list).to.match(/DEAD .* Messages that could not be handled, with their error/);
+      expect(list).to.match(/DEAD .* Messages nobody could handle, with their error/);
       expect(list).to.match(/TASKS .* Work for workers, a subject a lane/);
     });
 

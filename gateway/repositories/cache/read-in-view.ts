@@ -10,12 +10,14 @@ interface ReadView extends Partial<Disposable>, Partial<AsyncDisposable> {
   isIntact(): Promise<boolean>;
 }
 
-interface ReadOptions<T> {
+export interface ReadOptions<T> {
   signal: AbortSignal;
   /** False where the input of `read` is used up. */
   isRepeatable?: boolean;
   /** True for a result that a missing object may have caused. */
   isDoubtful?: (result: T) => boolean;
+  /** Releases a doubtful result before the next read. */
+  discard?: (result: T) => PromiseLike<void>;
 }
 
 /**
@@ -26,7 +28,7 @@ interface ReadOptions<T> {
 export async function readInView<V extends ReadView, T>(
   open: () => Promise<V>,
   read: (view: V, isLast: boolean) => Promise<T>,
-  { signal, isRepeatable = true, isDoubtful = () => false }: ReadOptions<T>,
+  { signal, isRepeatable = true, isDoubtful = () => false, discard }: ReadOptions<T>,
 ): Promise<T> {
   for (let reads = 1; ; reads++) {
     const isLast = reads >= READS_MAX || !isRepeatable;
@@ -34,6 +36,7 @@ export async function readInView<V extends ReadView, T>(
     try {
       const result = await read(view, isLast);
       if (isLast || !isDoubtful(result)) return result;
+      await discard?.(result);
     } catch (error) {
       signal.throwIfAborted();
       // A refusal is about the repository or the request.

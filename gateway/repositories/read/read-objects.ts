@@ -5,7 +5,7 @@
 
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
-import { readInView } from "../cache/read-in-view.ts";
+import { type ReadOptions, readInView } from "../cache/read-in-view.ts";
 import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
@@ -115,7 +115,7 @@ export class ObjectReaders {
     repo: OpenedRepo,
     signal: AbortSignal,
     read: (view: HeldView) => Promise<T>,
-    options: { isDoubtful?: (result: T) => boolean } = {},
+    options: Omit<ReadOptions<T>, "signal"> = {},
   ): Promise<T> {
     return readInView(() => this.view(repo, signal), read, { ...options, signal });
   }

@@ -172,7 +172,10 @@ async function checkedByGit(
         const source = new PktReader(whole(pack));
         return quarantinePack(parts.cache.files, view, source, { room, repoBytes, signal });
       },
-      { isDoubtful: ({ fault }) => fault !== undefined },
+      {
+        isDoubtful: ({ fault }) => fault !== undefined,
+        discard: (refused) => refused[Symbol.asyncDispose](),
+      },
     );
     const { files, fault, lacksRoom } = taken;
     if (files && fault === undefined) return Object.assign(taken, { files });
