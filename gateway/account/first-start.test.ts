@@ -143,7 +143,7 @@ describe("first start", () => {
         expect(error).to.include({ name: "Error" });
         expect(String(error)).to.include(`Cannot read "${path}": it holds no credentials; `);
         expect(String(error))
-          .to.match(/remove it/)
+          .to.match(/delete it/)
           .and.not.include("\n");
         expect(await readFile(path, "utf8")).to.equal(text);
       }

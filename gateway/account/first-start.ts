@@ -91,7 +91,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   async function readPending(): Promise<Credentials | undefined> {
     const text = await readIfThere(pendingPath);
     if (text === undefined || parseJson(text) === undefined) return undefined;
-    const remedy = "remove it, and the next start makes another account if there is none yet";
+    const remedy = "delete it, and the next start makes another account if there is none yet";
     return credentialsOf(text, pendingPath, remedy);
   }
 

@@ -73,6 +73,7 @@ describe("authorization server behind a TLS-terminating proxy", function () {
     const kept = new Person(world.urls[0] ?? "");
     for (const [name, cookie] of person.cookies) kept.cookies.set(name, cookie);
     expect((await kept.open("/profile/clients")).url).to.contain("/profile/clients");
+    await person.open("/profile/clients");
     await person.submit({}, { action: "/signout" });
     expect((await kept.open("/profile/clients")).url).to.contain("/login");
   });
