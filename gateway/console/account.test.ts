@@ -59,7 +59,7 @@ describe("account in the console", function () {
     await world.says("/signup?");
     await world.says("invited");
     await world.audit("members");
-    await world.press("Roles of ada@example.com");
+    await world.openDialog("Roles of ada@example.com");
     await world.choose("OAuth Client Write");
     await world.confirm("Save");
     await world.says("Member, OAuth Client Write");

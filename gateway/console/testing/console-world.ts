@@ -97,6 +97,12 @@ export class ConsoleWorld implements AsyncDisposable {
     return page;
   }
 
+  /** Presses a button that opens a dialog. Until it is open, fields of the page behind it can have the same names. */
+  async openDialog(name: string): Promise<void> {
+    await this.press(name);
+    await this.page.waitForSelector("dialog[open]");
+  }
+
   /** Presses a button of the open dialog, and waits until the dialog is closed. */
   async confirm(name: string): Promise<void> {
     await (await this.page.waitForSelector(`dialog ::-p-aria(${name}[role="button"])`))?.click();
