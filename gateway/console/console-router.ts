@@ -1,6 +1,6 @@
 /** Serves the console: one page for all its addresses, and the files of its program. */
 import { gzipSync } from "node:zlib";
-import { type Request, type Response, Router } from "express";
+import { type Request, Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { CONSOLE, consolePathOf } from "../pages/console-path.ts";
 import { html } from "../pages/html.ts";
@@ -11,19 +11,21 @@ import { type ConsoleBundle, type ConsoleFile, consoleBundle } from "./bundle.ts
  * Results of renderings are shown as pictures and documents from memory (blob:). No text becomes markup anywhere:
  * browsers refuse it (require-trusted-types-for).
  */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data: blob:",
-  "frame-src blob:",
-  "connect-src 'self'",
-  "form-action 'none'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
+const policyFor = (files: string) =>
+  [
+    "default-src 'none'",
+    // Apps serve scripts of theirs below our origin too, so the folder is named.
+    `script-src ${files}`,
+    `style-src ${files}`,
+    "img-src 'self' data: blob:",
+    "frame-src blob:",
+    "connect-src 'self'",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
 const FILES = `${CONSOLE}/files`;
 /** The name of a file contains a hash of its content. */
 const KEPT = "public, max-age=31536000, immutable";
@@ -37,6 +39,7 @@ interface ConsoleParts {
 export function consoleRouter({ isSignedIn, publicUrl }: ConsoleParts): Router {
   const link = linkBelow(publicUrl);
   const files = new ConsoleFiles();
+  const policy = policyFor(new URL(link(`${FILES}/`), publicUrl).href);
   const router = Router({ caseSensitive: true });
   router.get(`${FILES}/:name`, async ({ params, acceptsEncodings }, response, next) => {
     const file = await files.find(params.name);
@@ -52,14 +55,11 @@ export function consoleRouter({ isSignedIn, publicUrl }: ConsoleParts): Router {
       const next = new URLSearchParams({ next: consolePathOf(request.url) });
       return response.redirect(303, link(`/login?${next}`));
     }
-    sendShell(response, shellOf(await files.bundle(), link));
+    response.set("Content-Security-Policy", policy).type("html");
+    response.send(shellOf(await files.bundle(), link));
   });
   router.all([CONSOLE, `${CONSOLE}/*path`], methodNotAllowed(["GET"]));
   return router;
-}
-
-function sendShell(response: Response, text: string): void {
-  response.set("Content-Security-Policy", POLICY).type("html").send(text);
 }
 
 function shellOf({ script, style }: ConsoleBundle, link: Link): string {

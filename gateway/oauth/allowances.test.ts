@@ -22,7 +22,16 @@ describe("allowances of an OAuth client", function () {
     expect(body.result).to.have.length(1);
     expect(body.result[0].user.email).to.equal(world.owner.email);
     expect(body.result[0].scopes).to.include("artifacts.read");
-    expect(body.result[0].accounts).to.equal(1);
+    expect(body.result[0].is_for_this_account).to.equal(true);
+    const made = await world.api(`/accounts/${world.accountId}/tokens`, {
+      method: "POST",
+      json: {
+        name: "clients alone",
+        policies: [{ effect: "allow", permission_groups: [{ id: "oauth-clients.read" }] }],
+      },
+    });
+    const shown = await world.api(path, { token: made.body.result.value });
+    expect(shown.body.result[0].user).to.deep.equal({ id: body.result[0].user.id });
     await person.open("/profile/clients");
     await person.submit({ client: client.client_id }, { action: "/profile/clients/revoke" });
     expect((await world.api(path)).body.result).to.deep.equal([]);

@@ -36,11 +36,14 @@ export const PAGE_DOMAINS: ReadonlySet<string> = new Set([
 
 const FILES = "a session reads and writes no files of its machine";
 const OLD = "it is deprecated; use Fetch";
+const UNBOUNDED = "a recording takes room of the machine without a bound";
 
 /** Refused commands of these domains, with the reason. */
 export const REFUSED_COMMANDS: ReadonlyMap<string, string> = new Map([
   ["DOM.setFileInputFiles", FILES],
   ["DOM.getFileInfo", FILES],
+  ["Page.startScreenRecording", UNBOUNDED],
+  ["Page.stopScreenRecording", UNBOUNDED],
   ["Network.setRequestInterception", OLD],
   ["Network.continueInterceptedRequest", OLD],
   ["Network.getResponseBodyForInterception", OLD],

@@ -25,6 +25,10 @@ export const DEVTOOLS_LAPSE_MS = 3 * DEVTOOLS_RENEW_MS;
 export const DEVTOOLS_ENDED_KEPT = 20;
 /** WebSockets of one session at a time: a few programs and viewers beside each other. */
 export const DEVTOOLS_CLIENTS_MAX = 16;
+/** Viewers of live views beside them: people who look on. */
+export const DEVTOOLS_VIEWERS_MAX = 8;
+/** Unclosed streams of one client, such as of PDFs: each is a file of the browser on the worker's disk. */
+export const DEVTOOLS_STREAMS_MAX = 16;
 /** One message of a client: a page's HTML for `setContent`, or a body for a request that it intercepts. */
 export const DEVTOOLS_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Commands of one client that wait for their answers: the worker remembers each. */

@@ -79,6 +79,8 @@ import {
   DEVTOOLS_SESSION_MS_MAX,
   DEVTOOLS_SESSIONS_MAX,
   DEVTOOLS_SESSIONS_PER_WORKER_MAX,
+  DEVTOOLS_STREAMS_MAX,
+  DEVTOOLS_VIEWERS_MAX,
   LIVE_VIEW_MS,
   LIVE_VIEW_MS_MAX,
   LIVE_VIEWS_MAX,
@@ -201,9 +203,9 @@ export const RENDERING: readonly LimitRow[] = [
     "the session ends; its connections are cut",
   ],
   [
-    "clients of a session; targets that one is attached to; its commands that wait",
-    `${count(DEVTOOLS_CLIENTS_MAX)}; ${count(DEVTOOLS_ATTACHED_MAX)}; ${count(DEVTOOLS_COMMANDS_MAX)}`,
-    "409; the client is cut off; the command is refused",
+    "clients of a session; its viewers; targets that a client is attached to; its commands that wait; its open streams",
+    `${count(DEVTOOLS_CLIENTS_MAX)}; ${count(DEVTOOLS_VIEWERS_MAX)}; ${count(DEVTOOLS_ATTACHED_MAX)}; ${count(DEVTOOLS_COMMANDS_MAX)}; ${count(DEVTOOLS_STREAMS_MAX)}`,
+    "409; 409; the client is cut off; the command is refused; likewise",
   ],
   [
     "a message of a client; of the browser",

@@ -21,7 +21,7 @@ interface ReadOptions {
   started?: (pending: number) => void;
 }
 
-/** Pauses before the first pull of a consumer whose forerunner nobody heard of. */
+/** Pauses before the first pull of a consumer that replaces one which no server knew. */
 const UNHEARD_PAUSE_MS = 5;
 const UNHEARD_PAUSE_MS_MAX = 250;
 

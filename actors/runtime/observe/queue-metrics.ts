@@ -66,9 +66,9 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
       async collect() {
         const queues = await figures();
         this.reset();
-        for (const of of queues?.copies ?? []) {
-          const found = value(of);
-          if (found !== undefined) this.set({ stream: of.stream }, found);
+        for (const copies of queues?.copies ?? []) {
+          const found = value(copies);
+          if (found !== undefined) this.set({ stream: copies.stream }, found);
         }
       },
     });

@@ -1,7 +1,6 @@
 /** REST routes to list and end the sessions of a person. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../../schemas/account/account.ts";
 import { EndedSession, SessionPath, WireSession } from "../../../schemas/account/http/sessions.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
@@ -9,7 +8,6 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
-import { findMember } from "../find-member.ts";
 
 const LIST_SESSIONS = {
   tag: "Sessions",
@@ -48,7 +46,7 @@ export function sessionRoutes(actors: ActorClient): Route[] {
 
 function listSessions(actors: ActorClient) {
   return async ({ caller }: Asked) => {
-    const { userId, email } = await personOf(actors, caller);
+    const { userId, email } = personOf(caller);
     const { sessionIds } = await actors.call(user, email, "listSessions", { userId });
     const found = await Promise.all(
       sessionIds.map((id) => describe(actors, { id, userId, current: caller.session?.id })),
@@ -60,7 +58,7 @@ function listSessions(actors: ActorClient) {
 function endSession(actors: ActorClient) {
   return async ({ caller, parameters }: Asked<z.output<typeof SessionPath>>) => {
     const { session_id: id } = parameters;
-    const { userId } = await personOf(actors, caller);
+    const { userId } = personOf(caller);
     // Refuses the session of another person.
     await actors.call(session, id, "describe", { userId });
     await actors.call(session, id, "end", {});
@@ -87,14 +85,11 @@ async function describe(
   }
 }
 
-/** The person behind a session or token. */
-async function personOf(actors: ActorClient, caller: Caller) {
-  const { accountId, tokenId: id, session: own } = caller;
-  if (own && caller.userId !== undefined) return { userId: caller.userId, email: own.email };
-  const userId =
-    caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
-  const member = userId === undefined ? undefined : await findMember(actors, accountId, userId);
-  if (member) return member;
-  const text = "Cannot find user: the token is the account's, and no person's";
-  throw new ActorError("not_found", text);
+/**
+ * The person of the caller's session. Sessions reach every account of a person, so no token, which belongs to one
+ * account, may list or end them.
+ */
+function personOf({ userId, session: own }: Caller) {
+  if (own && userId !== undefined) return { userId, email: own.email };
+  throw new ActorError("forbidden", "Cannot show sessions: expected a browser's session, no token");
 }

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
+import { permits } from "../../../schemas/account/permissions.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
@@ -316,22 +317,28 @@ function listChanges({ actors }: ClientParts) {
 
 /** People of other accounts are no business of this one, so a public client's are not listed. */
 function listAllowances({ actors }: ClientParts) {
-  return async ({ caller: { accountId }, parameters }: OfClient) => {
+  return async ({ caller: { accountId, permissions }, parameters }: OfClient) => {
     const { client_id: clientId } = parameters;
     await actors.call(oauthClient, clientId, "get", { accountId });
+    const showsEmail = permits(permissions, "account.read");
     const { members } = await actors.call(account, accountId, "listMembers", {});
     const asked = members.map(async ({ userId, email }) => {
       const { consent } = await actors.call(grantList, userId, "getConsent", { clientId });
-      return consent && { user: { id: userId, email }, ...wireConsent(consent) };
+      const user = { id: userId, ...(showsEmail && { email }) };
+      return consent && { user, ...wireConsent(consent, accountId) };
     });
     return { result: (await Promise.all(asked)).filter((one) => one !== null) };
   };
 }
 
-const wireConsent = ({ scopes, rejectedScopes, accountIds }: DeepReadonly<Consent>) => ({
+/** How many other accounts a person has is no business of this one. */
+const wireConsent = (
+  { scopes, rejectedScopes, accountIds }: DeepReadonly<Consent>,
+  accountId: string,
+) => ({
   scopes: [...scopes],
   declined_scopes: [...rejectedScopes],
-  accounts: accountIds.length,
+  is_for_this_account: accountIds.includes(accountId),
 });
 
 const changeBy = (caller: Asked["caller"]) => ({

@@ -98,8 +98,8 @@ export class AnswerCache {
   record(key: AnswerKey): Recording | undefined {
     const name = nameOf(key);
     if (this.#underWay.has(name) || this.#entries.has(name)) return undefined;
-    this.#underWay.add(name);
     const file = this.#files.temporary("answer");
+    this.#underWay.add(name);
     return new Recording(file, this.#limits.answerBytes, async (recorded) => {
       try {
         if (recorded) await this.#keep(name, key, recorded);
@@ -254,7 +254,8 @@ function nameOf({ id, version, question }: AnswerKey): string {
 async function openWhole(path: string, bytes: number) {
   try {
     const file = await open(path);
-    if ((await file.stat()).size === bytes) return file;
+    const found = await file.stat().catch(() => undefined);
+    if (found?.size === bytes) return file;
     await file.close();
   } catch (error) {
     if (!isCode(error, "ENOENT", "ENOTDIR")) throw error;

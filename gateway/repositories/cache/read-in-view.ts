@@ -12,8 +12,8 @@ interface ReadView extends Partial<Disposable>, Partial<AsyncDisposable> {
 
 export interface ReadOptions<T> {
   signal: AbortSignal;
-  /** False where the input of `read` is used up. */
-  isRepeatable?: boolean;
+  /** False once the input of `read` is used up, or part of its answer has been sent. */
+  isRepeatable?: () => boolean;
   /** True for a result that a missing object may have caused. */
   isDoubtful?: (result: T) => boolean;
   /** Releases a doubtful result before the next read. */
@@ -28,10 +28,10 @@ export interface ReadOptions<T> {
 export async function readInView<V extends ReadView, T>(
   open: () => Promise<V>,
   read: (view: V, isLast: boolean) => Promise<T>,
-  { signal, isRepeatable = true, isDoubtful = () => false, discard }: ReadOptions<T>,
+  { signal, isRepeatable = () => true, isDoubtful = () => false, discard }: ReadOptions<T>,
 ): Promise<T> {
   for (let reads = 1; ; reads++) {
-    const isLast = reads >= READS_MAX || !isRepeatable;
+    const isLast = reads >= READS_MAX || !isRepeatable();
     const view = await open();
     try {
       const result = await read(view, isLast);
@@ -41,7 +41,7 @@ export async function readInView<V extends ReadView, T>(
       signal.throwIfAborted();
       // A refusal is about the repository or the request.
       if (error instanceof ActorError) throw error;
-      if (!isLast) continue;
+      if (!isLast && isRepeatable()) continue;
       throw isGone(error) || !(await view.isIntact()) ? cacheEmptied() : error;
     } finally {
       view[Symbol.dispose]?.();

@@ -1,4 +1,4 @@
-/** Publishes clone and fetch events of an account, at most one of each type per repository and FETCH_TOLD_MS. */
+/** Publishes clone and fetch events of an account, at most one of each type per repository and FETCH_EVENT_MS. */
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
@@ -15,7 +15,7 @@ type FetchType = "cloned" | "fetched";
 export class FetchEvents {
   readonly #actors: ActorClient;
   readonly #now: () => number;
-  /** Times of the last events, oldest first, of the last FETCH_TOLD_MS only. */
+  /** Times of the last events, oldest first, of the last FETCH_EVENT_MS only. */
   readonly #reportedAt = new Map<string, number>();
 
   constructor(actors: ActorClient, now: () => number) {

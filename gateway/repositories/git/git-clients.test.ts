@@ -244,7 +244,7 @@ describe("git over HTTP", function () {
     await until("all are told", async () => (await typesOf(made)).join() === types.join());
   });
 
-  it("reports a partial clone with its later fetches as one clone, and each type at most once per FETCH_TOLD_MS", async () => {
+  it("reports a partial clone with its later fetches as one clone, and each type at most once per FETCH_EVENT_MS", async () => {
     const { repo: made } = await filled(3);
     let now = Date.now();
     const other = await world.gateway({ now: () => now });

@@ -108,7 +108,7 @@ async function decide(
       const source = isRepeatable ? new PktReader(Readable.from([ahead])) : reader;
       return decideIn(view, parts, repo, { push, reader: source, signal, ends });
     },
-    { signal, isRepeatable, isDoubtful: (decided) => !decided.taken },
+    { signal, isRepeatable: () => isRepeatable, isDoubtful: (decided) => !decided.taken },
   );
   if (!taken || !outcome.faults.includes(REF_RESULTS.g)) return outcome;
   return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
@@ -160,7 +160,12 @@ async function verifyAnew(
   const verified = await readInView(
     () => parts.cache.openObjects(repo, manifest, signal),
     async (view) => {
-      const reader = new PktReader(packAgain(taken.files));
+      const pack = packAgain(taken.files);
+      // Git may end before it has read the whole file.
+      ends.defer(async () => {
+        await pack.return();
+      });
+      const reader = new PktReader(pack);
       const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
       if (again.fault !== undefined) return again.fault;
       return await accept(view, parts, repo, { push: rest, taken: again, signal, ends });
@@ -176,10 +181,11 @@ async function verifyAnew(
   };
 }
 
-/** The pack may have moved into the cache already, with its file. */
-function packAgain(files: PackFiles | undefined): AsyncIterable<Buffer> {
-  if (!files) return Readable.from([EMPTY_PACK]);
-  return files.whole ? Readable.from([files.whole.pack]) : createReadStream(files.pack);
+/** The pack may have moved into the cache already, with its file, which is opened at the first read. */
+async function* packAgain(files: PackFiles | undefined): AsyncGenerator<Buffer, void, undefined> {
+  if (!files) yield EMPTY_PACK;
+  else if (files.whole) yield files.whole.pack;
+  else yield* createReadStream(files.pack);
 }
 
 async function accept(

@@ -135,7 +135,7 @@ async function serveByGit(
     return await readInView(
       () => parts.cache.open(repo, repo.manifest, signal),
       (view, isLast) => serveFrom(view, parts, repo, exchange, { ...asked, isLast }),
-      { signal },
+      { signal, isRepeatable: () => !exchange.response.headersSent },
     );
   } finally {
     leave();
@@ -147,7 +147,6 @@ interface Served extends Asked {
 }
 
 /** Sends git's answer. Unless `isLast`, a failure of git before the pack begins rejects, and nothing is sent. */
-
 async function serveFrom(
   view: RepoView,
   { cloneIndexes, pace }: GitParts,
@@ -183,19 +182,25 @@ async function serveFrom(
   const { code, stderr } = await git.exit;
   if (code !== 0) {
     logger.info({ code, stderr }, "upload-pack failed");
-    if (code !== null) await cloneIndexes.drop(repo);
+    if (code !== null) await cloneIndexes.drop(repo).catch(() => {});
     if (!output.isReleased && !hasLeft()) {
       if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
       // A process that could not start has said nothing to the client.
       if (output.isEmpty) throw gone(view.cwd);
       await checkIntact(view);
     }
+  } else if (!output.isReleased && !hasLeft()) {
+    // Git lists no refs where their file has just been removed, and calls that a success.
+    await checkIntact(view);
   }
   if (!output.isReleased) await send(output.release());
   // If git ended by itself, its protocol states why. Otherwise the answer is cut off.
   if (code === null) response.destroy();
   else await paced.end(signal);
-  if (code === 0 && output.isWhole) await recording?.keep({ hasPack: output.hasPack });
+  if (code === 0 && output.isWhole && (output.hasPack || (await view.isIntact()))) {
+    // The client has its answer: a recording that was lost with the cache is nothing to it.
+    await recording?.keep({ hasPack: output.hasPack }).catch(() => {});
+  }
   // A client that has all of it may leave before git has ended.
   return output.hasPack && output.isWhole;
 }

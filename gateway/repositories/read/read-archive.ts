@@ -82,14 +82,19 @@ export class Archives {
       throw error;
     });
     if (!file) return undefined;
-    const used = this.#now() / 1_000;
-    await file.utimes(used, used);
-    return {
-      path,
-      bytes: (await file.stat()).size,
-      read: (start, end) => file.createReadStream({ start, end, autoClose: false }),
-      [Symbol.asyncDispose]: () => file.close(),
-    };
+    try {
+      const used = this.#now() / 1_000;
+      await file.utimes(used, used);
+      return {
+        path,
+        bytes: (await file.stat()).size,
+        read: (start, end) => file.createReadStream({ start, end, autoClose: false }),
+        [Symbol.asyncDispose]: () => file.close(),
+      };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
   }
 
   async #make(

@@ -218,10 +218,13 @@ export const WireOAuthChange = z.object({
 });
 
 export const WireAllowance = z.object({
-  user: z.object({ id: Id, email: z.string() }),
+  user: z.object({
+    id: Id,
+    email: z.string().optional().describe("For callers who may read the members: account.read"),
+  }),
   scopes: z.array(Scope).describe("What they allow"),
   declined_scopes: z.array(Scope).describe("What was asked for, and they declined"),
-  accounts: z.int().describe("In how many accounts, of which this one may be none"),
+  is_for_this_account: z.boolean().describe("Whether they chose this account"),
 });
 
 export const WireScope = z.object({

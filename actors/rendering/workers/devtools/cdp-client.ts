@@ -2,6 +2,7 @@
 import {
   DEVTOOLS_ATTACHED_MAX,
   DEVTOOLS_COMMANDS_MAX,
+  DEVTOOLS_STREAMS_MAX,
 } from "../../../../schemas/rendering/devtools-limits.ts";
 import { judge } from "./cdp-filter.ts";
 import { CDP_ERRORS, type CdpCommand, type CdpMessage, readCommand } from "./cdp-message.ts";
@@ -24,6 +25,8 @@ export class CdpClient {
   readonly #base: string;
   /** The sessions that the client opened through it. */
   readonly #attached = new Set<string>();
+  /** Handles of streams that the client has not closed, such as of a PDF: each is a file of the browser. */
+  readonly #streams = new Set<string>();
   #waiting = 0;
   #hasLeft = false;
 
@@ -68,6 +71,9 @@ export class CdpClient {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     const { router } = this.#parts.browser;
+    for (const handle of this.#streams) {
+      router.send({ method: "IO.close", params: { handle }, sessionId: this.#base }, () => {});
+    }
     for (const sessionId of [this.#base, ...this.#attached]) router.disown(sessionId);
     const params = { sessionId: this.#base };
     router.send({ method: "Target.detachFromTarget", params }, () => {});
@@ -87,16 +93,27 @@ export class CdpClient {
       endSession();
       return;
     }
+    if (MAKING_STREAMS.has(method) && this.#streams.size >= DEVTOOLS_STREAMS_MAX) {
+      const text = `${DEVTOOLS_STREAMS_MAX} streams are open; close one with IO.close`;
+      this.#refuse(command, CDP_ERRORS.server, text);
+      return;
+    }
     this.#waiting += 1;
     const settle = (answer: CdpMessage) => {
       this.#waiting -= 1;
       // Chromium sends no event before the answer where a client attaches to the browser itself.
       const made = ATTACHING.has(method) ? answer.result?.sessionId : undefined;
       if (typeof made === "string") this.#attach(made);
+      this.#noteStream(answer.result?.stream);
+      if (method === "IO.close") this.#streams.delete(String(params.handle));
       this.#answer(command, answer);
     };
     if ("createContext" in verdict) browser.createContext(verdict.createContext, sessionId, settle);
     else browser.router.send({ method, params: verdict.forward, sessionId }, settle);
+  }
+
+  #noteStream(handle: unknown): void {
+    if (typeof handle === "string") this.#streams.add(handle);
   }
 
   #answer({ id, sessionId }: CdpCommand, { result, error }: CdpMessage): void {
@@ -111,6 +128,7 @@ export class CdpClient {
   /** Takes an event of the browser. */
   #receive(message: CdpMessage): void {
     const { method, params = {}, sessionId } = message;
+    if (method === "Tracing.tracingComplete") this.#noteStream(params.stream);
     if (method === "Target.attachedToTarget" && typeof params.sessionId === "string") {
       if (this.#parts.browser.hides(message)) {
         this.#letGo(params.sessionId, sessionId);
@@ -154,6 +172,11 @@ export class CdpClient {
   }
 }
 
+const MAKING_STREAMS = new Set([
+  "Page.printToPDF",
+  "Fetch.takeResponseBodyAsStream",
+  "Tracing.start",
+]);
 const ATTACHING = new Set(["Target.attachToTarget", "Target.attachToBrowserTarget"]);
 
 const of = (sessionId: string | undefined) => (sessionId === undefined ? {} : { sessionId });

@@ -8,6 +8,7 @@ import {
   DEVTOOLS_CLIENTS_MAX,
   DEVTOOLS_LAPSE_MS,
   DEVTOOLS_MESSAGE_BYTES_MAX,
+  DEVTOOLS_VIEWERS_MAX,
 } from "../../../../schemas/rendering/devtools-limits.ts";
 import {
   type CloseReason,
@@ -53,6 +54,8 @@ export interface SessionParts {
 interface Connected {
   link: FrameLink;
   client: CdpClient;
+  /** True for a viewer of a live view. */
+  isReadOnly: boolean;
 }
 
 export class DevtoolsSession {
@@ -207,11 +210,11 @@ export class DevtoolsSession {
       isReadOnly,
     }: { link: string; targetId?: string | undefined; isReadOnly: boolean },
   ) {
-    if (this.#connected.size + this.#connecting >= DEVTOOLS_CLIENTS_MAX) {
-      throw new ActorError(
-        "limit_reached",
-        `Cannot connect: the session has ${DEVTOOLS_CLIENTS_MAX} clients`,
-      );
+    const those = [...this.#connected.values()].filter((one) => one.isReadOnly === isReadOnly);
+    const max = isReadOnly ? DEVTOOLS_VIEWERS_MAX : DEVTOOLS_CLIENTS_MAX;
+    if (those.length + this.#connecting >= max) {
+      const what = isReadOnly ? "viewers" : "clients";
+      throw new ActorError("limit_reached", `Cannot connect: the session has ${max} ${what}`);
     }
     const { bus, clock } = this.#parts;
     const { toGateway, toWorker } = linkSubjects(id);
@@ -237,17 +240,22 @@ export class DevtoolsSession {
       },
       ended: () => this.#disconnect(id),
     });
-    this.#connected.set(id, { link, client });
+    this.#connected.set(id, { link, client, isReadOnly });
     if (!isReadOnly) this.#latest = { id, startedAt: clock.now() };
     return {};
   }
 
   #write(id: string, text: string): void {
-    const { link } = this.#connected.get(id) ?? {};
+    const { link, isReadOnly } = this.#connected.get(id) ?? {};
     const transport = this.#browser?.chromium.transport;
     if (!link || !transport) return;
     link.send(Buffer.from(text));
     if (link.unsentBytes <= UNTAKEN_BYTES_MAX) return;
+    // A viewer never holds up those who drive the browser.
+    if (isReadOnly) {
+      link.end("it reads too slowly");
+      return;
+    }
     transport.pause();
     void link.drained(UNTAKEN_BYTES_MAX / 2).then(() => this.#resume());
   }
@@ -259,11 +267,17 @@ export class DevtoolsSession {
 
   #disconnect(id: string): void {
     const { clock } = this.#parts;
-    this.#connected.get(id)?.client.leave();
+    const left = this.#connected.get(id);
+    left?.client.leave();
     this.#connected.delete(id);
     if (this.#latest?.id === id) this.#latest = { ...this.#latest, endedAt: clock.now() };
-    if (this.#connected.size === 0) this.#idleSince = clock.monotonic();
+    if (left?.isReadOnly === false && !this.#isDriven) this.#idleSince = clock.monotonic();
     this.#resume();
+  }
+
+  /** Viewers alone do not keep a session. */
+  get #isDriven(): boolean {
+    return [...this.#connected.values()].some(({ isReadOnly }) => !isReadOnly);
   }
 
   /** Ends the session at the first limit that it reaches. */
@@ -280,7 +294,7 @@ export class DevtoolsSession {
   async #exceeded(browser: SessionBrowser): Promise<CloseReason | undefined> {
     const { clock, limits } = this.#parts;
     const now = clock.monotonic();
-    const isIdle = this.#connected.size === 0 && now - this.#idleSince >= this.#of.keepAliveMs;
+    const isIdle = !this.#isDriven && now - this.#idleSince >= this.#of.keepAliveMs;
     if (isIdle) return "BrowserIdle";
     if (now - this.#startedAt >= limits.sessionMsMax) return "TimeLimit";
     if (now - this.#renewedAt >= DEVTOOLS_LAPSE_MS) return "WorkerLost";

@@ -51,10 +51,14 @@ async function doAction(
       await element?.focus();
       return await press(action.key);
     case "scroll":
-      if (element) return await element.scrollIntoView();
-      await context.evaluate(
-        `scrollTo({ left: ${action.x ?? 0}, top: ${action.y ?? 0}, behavior: "instant" })`,
-      );
+      if (element) await element.scrollIntoView();
+      else {
+        await context.evaluate(
+          `scrollTo({ left: ${action.x ?? 0}, top: ${action.y ?? 0}, behavior: "instant" })`,
+        );
+      }
+      // A page hears of a scroll with its next frame.
+      await context.evaluate(NEXT_FRAME);
       return;
     case "select": {
       const chosen = await element?.select(action.value);
@@ -91,3 +95,9 @@ async function doAction(
 function failure(index: number, type: string, reason: string): ActorError {
   return new ActorError("wait_timed_out", `Cannot do action ${index} (${type}): ${reason}`);
 }
+
+/** Resolves when the page has drawn a frame, or after a second where it draws none. */
+const NEXT_FRAME = `new Promise((resolve) => {
+  setTimeout(resolve, 1_000);
+  requestAnimationFrame(() => requestAnimationFrame(resolve));
+})`;

@@ -39,13 +39,16 @@ function Allowances({ path }: { path: string }) {
           </Empty>
         }
         columns={[
-          { name: "Email", cell: ({ user }) => user.email },
+          { name: "Email", cell: ({ user }) => user.email ?? user.id },
           { name: "Allows", cell: ({ scopes }) => scopes.join(", ") || "nothing" },
           {
             name: "Declined",
             cell: ({ declined_scopes: declined }) => declined.join(", ") || "nothing",
           },
-          { name: "Accounts", cell: ({ accounts }) => accounts },
+          {
+            name: "This account",
+            cell: (one) => (one.is_for_this_account ? "chosen" : "not chosen"),
+          },
         ]}
       />
       <p class="quiet">
