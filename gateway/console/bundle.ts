@@ -14,8 +14,12 @@ const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(import.meta.dirname, "app");
 const ENTRY = join(SOURCES, "main.tsx");
 const KEPT = join(ROOT, ".tools/console.json");
-/** Packages that the bundle holds, or that make it: another version makes another bundle. */
-const PACKAGES = ["preact", "esbuild", "marked", "lowlight", "highlight.js", "htmlparser2"];
+/** The npm package has the bundle in place of the sources. */
+export const PACKAGED_CONSOLE = "console.json";
+/** Packages that nothing but the bundle holds: who has the bundle does not need them. */
+export const BUNDLED_PACKAGES = ["preact", "marked", "lowlight", "highlight.js"];
+/** Another version of one of these makes another bundle. */
+const PACKAGES = [...BUNDLED_PACKAGES, "esbuild", "htmlparser2"];
 
 export interface ConsoleFile {
   /** Contains a hash of the content. */
@@ -33,6 +37,8 @@ export interface ConsoleBundle {
 
 /** Returns the bundle of the present sources, made now if none is kept. */
 export async function consoleBundle(kept = KEPT): Promise<ConsoleBundle> {
+  const packaged = await readKept(join(import.meta.dirname, PACKAGED_CONSOLE));
+  if (packaged) return packaged;
   const sources = hashOfSources();
   const found = await readKept(kept);
   if (found?.sources === sources) return found;

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { BUNDLED_PACKAGES, consoleBundle, PACKAGED_CONSOLE } from "../../gateway/console/bundle.ts";
 import { COMPILER, compileDeclarations } from "../cli/declarations.ts";
 import { REPOSITORY } from "../tools.ts";
 
@@ -40,11 +41,13 @@ interface PackageFile {
 }
 
 /** Replaces the folder by the package. */
-export function buildPackage(folder: string): void {
+export async function buildPackage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   compileModules(folder);
   compileDeclarations(folder);
   for (const path of OTHER_FILES) cpSync(join(REPOSITORY, path), join(folder, path));
+  const bundle = JSON.stringify(await consoleBundle());
+  writeFileSync(join(folder, "gateway/console", PACKAGED_CONSOLE), bundle);
   const file = packageFile(JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")));
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(file, undefined, 2)}\n`);
 }
@@ -96,7 +99,10 @@ function modulesLoadedByPath(): string[] {
 /** Returns the package.json of the package. */
 function packageFile(clone: PackageFile): PackageFile {
   const { name, version, description, license, type, engines, bin, scarfSettings } = clone;
-  const { node = "", ...dependencies } = clone.dependencies;
+  const { node = "", ...others } = clone.dependencies;
+  const dependencies = Object.fromEntries(
+    Object.entries(others).filter(([dependency]) => !BUNDLED_PACKAGES.includes(dependency)),
+  );
   return {
     ...{ name, version, description, license, type, engines, bin },
     exports: {

@@ -4,5 +4,5 @@ import { REPOSITORY } from "../tools.ts";
 import { buildPackage } from "./build-package.ts";
 
 const folder = join(REPOSITORY, "dist");
-buildPackage(folder);
+await buildPackage(folder);
 console.log(`Made ${folder}: npm pack ${folder} makes a tarball of it`);

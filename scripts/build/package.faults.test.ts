@@ -35,7 +35,7 @@ describe("package", function () {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline package "));
     dist = join(folder, "dist");
-    buildPackage(dist);
+    await buildPackage(dist);
     const npm = { cwd: folder, env: { ...process.env, npm_config_cache: join(folder, "cache") } };
     const { stdout } = await run("npm", ["pack", dist, "--json"], npm);
     tarball = join(folder, JSON.parse(stdout)[0].filename);
@@ -85,8 +85,8 @@ describe("package", function () {
     const names = Object.values(metafile.inputs).flatMap(({ imports }) =>
       imports.filter(({ external }) => external).map(({ path }) => path),
     );
-    // It has no code, and is found by its name.
-    names.push("swagger-ui-dist");
+    // They have no code that is imported, and are found by their names.
+    names.push("swagger-ui-dist", "devtools-protocol");
     for (const path of files.filter((path) => path.endsWith(".d.ts"))) {
       const text = await readFile(join(dist, path), "utf8");
       for (const [, name = ""] of text.matchAll(/(?:from |import\()"([^."][^"\n]*)"/g)) {
@@ -153,6 +153,11 @@ describe("package", function () {
       headers: { ...bearer, "Content-Type": "application/json" },
       body: JSON.stringify({ html: "<h1>Hello</h1>" }),
     });
+    const bundle = JSON.parse(await readFile(join(dist, "gateway/console/console.json"), "utf8"));
+    const program = await fetch(`${new URL(url).origin}/console/files/${bundle.script}`);
+    expect(await program.text()).to.equal(
+      bundle.files.find(({ name }: { name: string }) => name === bundle.script).text,
+    );
     const pdf = Buffer.from(await printed.arrayBuffer());
     expect(pdf.subarray(0, 5).toString(), pdf.toString("latin1", 0, 300)).to.equal("%PDF-");
     environment = {

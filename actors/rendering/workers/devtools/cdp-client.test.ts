@@ -2,6 +2,7 @@ import { expect } from "chai";
 import {
   DEVTOOLS_ATTACHED_MAX,
   DEVTOOLS_COMMANDS_MAX,
+  DEVTOOLS_STREAMS_MAX,
 } from "../../../../schemas/rendering/devtools-limits.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { findChromium } from "../../../../scripts/tools.ts";
@@ -100,6 +101,20 @@ describe("client of a session's browser", function () {
     expect(written.filter(isRefused)).to.deep.equal([]);
     send("Runtime.evaluate", never, String(sessionId));
     expect(written.filter(isRefused)).to.have.length(1);
+  });
+
+  it("has DEVTOOLS_STREAMS_MAX open streams, is refused one more, and gets it when one is closed", async () => {
+    const { targetId } = await call("Target.createTarget", { url: "about:blank" });
+    const { sessionId } = await call("Target.attachToTarget", { targetId, flatten: true });
+    const print = () =>
+      call("Page.printToPDF", { transferMode: "ReturnAsStream" }, String(sessionId));
+    const handles: unknown[] = [];
+    for (let made = 0; made < DEVTOOLS_STREAMS_MAX; made++) handles.push((await print()).stream);
+    expect(new Set(handles).size).to.equal(DEVTOOLS_STREAMS_MAX);
+    await print();
+    expect(written.at(-1)?.error?.message).to.contain(`${DEVTOOLS_STREAMS_MAX} streams are open`);
+    await call("IO.close", { handle: handles[0] }, String(sessionId));
+    expect((await print()).stream).to.be.a("string");
   });
 
   it("attaches to DEVTOOLS_ATTACHED_MAX targets, and is cut off at one more", async () => {

@@ -1,7 +1,10 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { account } from "../../../../schemas/account/account.ts";
-import { DEVTOOLS_CLIENTS_MAX } from "../../../../schemas/rendering/devtools-limits.ts";
+import {
+  DEVTOOLS_CLIENTS_MAX,
+  DEVTOOLS_VIEWERS_MAX,
+} from "../../../../schemas/rendering/devtools-limits.ts";
 import { devtoolsSessions } from "../../../../schemas/rendering/devtools-sessions.ts";
 import {
   DEVTOOLS_OPEN,
@@ -152,6 +155,12 @@ describe("DevTools session in its worker", function () {
     expect(all.slice(1).every(({ answer }) => "reply" in answer)).to.equal(true);
     const past = await connect(99);
     expect(past.answer.refusal.code).to.equal("limit_reached");
+    // Viewers take no place of a client, and have a bound of their own.
+    for (let i = 0; i <= DEVTOOLS_VIEWERS_MAX; i++) {
+      const viewer = await connect(200 + i, { isReadOnly: true });
+      expect("reply" in viewer.answer, `viewer ${i}`).to.equal(i < DEVTOOLS_VIEWERS_MAX);
+      all.push(viewer);
+    }
     for (const { held } of [...all, past]) held.end("done");
   });
 
