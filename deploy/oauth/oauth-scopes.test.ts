@@ -37,7 +37,8 @@ describe("OAuth scopes on the REST API", function () {
     });
     await node.ready();
     given = await node.credentials();
-    operations = await readOperations();
+    // No token opens the sessions of a person: session-door.test.ts has them.
+    operations = (await readOperations()).filter(({ path }) => !path.startsWith("/user/sessions"));
     await takeTokens();
   });
   after(async () => {

@@ -38,7 +38,7 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   summary: string;
   /** The token needs one of these permissions. When absent, any valid token is enough. */
   permissions?: readonly Permission[];
-  /** Concerns the person alone: their own session needs no permission in an account. */
+  /** Concerns the person alone: only their own session opens it, and needs no permission in an account. */
   isOfPerson?: boolean;
   /**
    * Open to callers that are bound to one namespace although the path names none. The handler then enforces the

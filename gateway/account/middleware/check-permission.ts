@@ -4,7 +4,7 @@ import { PERMISSIONS, type Permission, permits } from "../../../schemas/account/
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";
 
-/** With `isOfPerson`, the session of a person needs none. */
+/** With `isOfPerson`, the session of a person needs none, and no token is accepted. */
 export function checkPermission(
   accepted: readonly Permission[],
   { isOfPerson = false } = {},
@@ -13,6 +13,10 @@ export function checkPermission(
   return (_request, response, next) => {
     const { permissions: held, session } = callerOf(response);
     if (isOfPerson && session) return next();
+    if (isOfPerson) {
+      const expected = "expected a person's session in a browser, no token";
+      throw new ActorError("forbidden", `Cannot do this: ${expected}`);
+    }
     if (accepted.some((permission) => permits(held, permission))) return next();
     response.set("WWW-Authenticate", `Bearer realm="trunkline", error="insufficient_scope"`);
     throw new ActorError("forbidden", `Cannot do this: the token lacks ${names}`);

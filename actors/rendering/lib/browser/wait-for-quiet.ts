@@ -21,6 +21,8 @@ const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);
 export class RequestsInFlight {
   readonly #requests = new Set<HTTPRequest>();
   readonly #ended = new WeakSet<HTTPRequest>();
+  /** What was in flight when the latest document of the page was asked for. */
+  #ofEarlierDocuments = new Set<HTTPRequest>();
   #changed = new AbortController();
   #changedAt: number | undefined;
   readonly #clock: Pick<Clock, "monotonic">;
@@ -31,8 +33,17 @@ export class RequestsInFlight {
     page.on("request", (request) => {
       // Puppeteer tells of a request a moment later than the browser did; by then it may have told of its end.
       if (NEVER_AWAITED.has(request.resourceType()) || this.#ended.has(request)) return;
+      if (request.isNavigationRequest() && request.frame() === page.mainFrame()) {
+        this.#ofEarlierDocuments = new Set(this.#requests);
+      }
       this.#requests.add(request);
       this.#change();
+    });
+    // The browser may tell of no end where a page leads on at once.
+    page.on("domcontentloaded", () => {
+      for (const request of this.#ofEarlierDocuments) {
+        if (this.#requests.delete(request)) this.#change();
+      }
     });
     for (const end of ["requestfinished", "requestfailed"] as const) {
       page.on(end, (request: HTTPRequest) => {
