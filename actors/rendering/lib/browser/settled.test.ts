@@ -94,7 +94,8 @@ describe("waiting until a page has settled", function () {
   for (const [name, script] of Object.entries(PAGES)) {
     it(`has ${name} to the end, also where nothing is named`, async () => {
       const url = page(script);
-      const gotoOptions = { settleTimeout: 30_000 };
+      // Below the timeout of the navigation, so that a page that is busy for long is late and no failure.
+      const gotoOptions = { settleTimeout: 20_000 };
       expect((await shown(url, { gotoOptions })).text).to.match(/^first.* last$/);
     });
   }
