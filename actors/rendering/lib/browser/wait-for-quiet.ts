@@ -21,7 +21,7 @@ const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);
 export class RequestsInFlight {
   readonly #requests = new Set<HTTPRequest>();
   readonly #ended = new WeakSet<HTTPRequest>();
-  /** What was in flight when the latest document of the page was asked for. */
+  /** Requests in flight when the page asked for its latest document. */
   #ofEarlierDocuments = new Set<HTTPRequest>();
   #changed = new AbortController();
   #changedAt: number | undefined;

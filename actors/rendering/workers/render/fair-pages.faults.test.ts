@@ -12,7 +12,7 @@ import { systemClock } from "../../../runtime/lib/clock.ts";
 import { renderWorker } from "./render.ts";
 
 const SMALL = PdfRequest.parse({ html: "<p>small" });
-/** The quickest of so many is not changed by what else the machine does. */
+/** The quickest of 40 stays the same beside other load. */
 const TRIES = 40;
 /** Measured: 0.3 to 1.5 times, beside a load of 25. Without turns it was more than 500 times. */
 const SLOWER_MAX = 2;
