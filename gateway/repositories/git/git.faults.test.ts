@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
@@ -251,31 +251,39 @@ describe("git under faults", function () {
     expect(await copy.git("rev-parse", "x/main")).to.equal(await work.git("rev-parse", "main"));
   });
 
-  it("keeps every acknowledged push when its git process is killed, and reports the others as failed", async () => {
+  it("keeps every acknowledged push when its git process is killed: it runs once more, and a push whose second process is killed too is reported as failed", async () => {
     const gateway = await world.gateway();
     const repo = await world.repo();
     const work = await world.checkout();
     const programs = join(world.folder, "killed-git");
     await mkdir(programs);
     const real = (await work.git("--exec-path")).concat("/git");
-    const marker = join(programs, "armed");
+    const marker = (number: number) => join(programs, `armed-${number}`);
+    const arm = async (kills: number) => {
+      for (let number = 1; number <= kills; number++) await writeFile(marker(number), "");
+    };
     // Half of the pack is in it when it dies.
-    const script = `#!/bin/sh\nif [ "$1" = index-pack ] && rm "${marker}" 2>/dev/null; then\n  head -c 40 | "${real}" "$@" & kill -9 $$\nfi\nexec "${real}" "$@"\n`;
+    const script = `#!/bin/sh\nif [ "$1" = index-pack ] && { rm "${marker(1)}" || rm "${marker(2)}"; } 2>/dev/null; then\n  head -c 40 | "${real}" "$@" & kill -9 $$\nfi\nexec "${real}" "$@"\n`;
     await writeFile(join(programs, "git"), script, { mode: 0o755 });
     const { PATH } = process.env;
+    const pushKilled = () => {
+      process.env.PATH = `${programs}:${PATH}`;
+      return work.tryGit("push", gateway.remote(repo), "main").finally(() => {
+        process.env.PATH = PATH;
+      });
+    };
     for (let round = 0; round < 3; round++) {
       const before = await work.tryGit("ls-remote", gateway.remote(repo), "main");
       const head = await work.commit(`round ${round}`);
-      await writeFile(marker, "");
-      process.env.PATH = `${programs}:${PATH}`;
-      const killed = await work.tryGit("push", gateway.remote(repo), "main").finally(() => {
-        process.env.PATH = PATH;
-      });
+      await arm(2);
+      const killed = await pushKilled();
       expect(killed.code).to.not.equal(0);
       expect(killed.stderr).to.contain("index-pack");
       const after = await work.tryGit("ls-remote", gateway.remote(repo), "main");
       expect(after.stdout).to.equal(before.stdout);
-      await work.git("push", "-q", gateway.remote(repo), "main");
+      await arm(1);
+      expect((await pushKilled()).code).to.equal(0);
+      expect(await readdir(programs), "one was killed").to.deep.equal(["git"]);
       const copy = await freshClone(repo);
       expect(await copy.git("rev-parse", "x/main")).to.equal(head);
     }
