@@ -43,7 +43,7 @@ describe("account in the console", function () {
       401, 200,
     ]);
 
-    await world.press("Revoke");
+    await world.openDialog("Revoke");
     await world.audit("token-revoke");
     await world.confirm("Revoke");
     await world.heading("API tokens");

@@ -116,7 +116,7 @@ function Secret({ token, path, reading }: TokenProps) {
   };
   return (
     <Card title="Secret">
-      {secret && <SecretOnce label="Token" value={secret} />}
+      {secret && <SecretOnce label="New token" value={secret} />}
       <p class="quiet">
         A new secret replaces the present one at once. A revoked token opens nothing any more, and
         does not come back.
