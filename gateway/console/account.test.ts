@@ -35,7 +35,7 @@ describe("account in the console", function () {
     await world.says("Saved.");
     await world.heading("printer 2");
 
-    await world.press("Roll");
+    await world.openDialog("Roll");
     await world.confirm("Roll");
     await world.says("It is not shown again");
     const rolled = await world.secret();
@@ -63,7 +63,7 @@ describe("account in the console", function () {
     await world.choose("OAuth Client Write");
     await world.confirm("Save");
     await world.says("Member, OAuth Client Write");
-    await world.press("Take back");
+    await world.openDialog("Take back");
     await world.confirm("Take back");
     await world.page.waitForFunction('!document.querySelector("table").innerText.includes("ada@")');
   });

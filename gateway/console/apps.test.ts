@@ -88,7 +88,7 @@ describe("apps, agents and webhooks in the console", function () {
     await world.says("version 2");
     await world.audit("apps");
     await world.follow("hooks");
-    await world.press("Serve version 1");
+    await world.openDialog("Serve version 1");
     await world.confirm("Serve version 1");
     await world.says("Serve version 2");
     await world.audit("app");
@@ -120,7 +120,7 @@ describe("apps, agents and webhooks in the console", function () {
     await world.says("delivered");
     await world.press("Replay #1");
     await world.says("1 replay");
-    await world.press("Replay many");
+    await world.openDialog("Replay many");
     await world.page.select("dialog select", "delivered");
     await world.audit("deliveries-replay");
     await world.confirm("Replay");
@@ -217,7 +217,7 @@ describe("apps, agents and webhooks in the console", function () {
 
   it("deletes an app when its name is typed", async () => {
     await world.open("apps/hooks", "hooks");
-    await world.press("Delete the app");
+    await world.openDialog("Delete the app");
     await world.fill('Type "hooks" to confirm', "hooks");
     await world.audit("app-delete");
     await world.confirm("Delete the app");

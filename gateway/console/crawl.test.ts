@@ -123,7 +123,7 @@ describe("crawls in the console", function () {
     const json = { url: `${origin}/slow`, render: false, maxAge: 0 };
     const { body } = await world.platform.rest("POST", "/browser-rendering/crawl", json);
     await world.open(`crawls/${body.result}`, "Crawl");
-    await world.press("Cancel the crawl");
+    await world.openDialog("Cancel the crawl");
     await world.confirm("Cancel the crawl");
     await world.says("cancelled");
   });

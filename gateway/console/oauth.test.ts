@@ -61,7 +61,7 @@ describe("OAuth clients in the console", function () {
 
   it("rotates the secret: both are shown by their end and their last use, then the old one goes", async () => {
     await world.follow("Overview");
-    await world.press("Rotate");
+    await world.openDialog("Rotate");
     await world.confirm("Rotate");
     await world.says("It is not shown again");
     const second = await world.secret();
@@ -69,7 +69,7 @@ describe("OAuth clients in the console", function () {
     await world.says(`…${second.slice(-4)}`);
     await world.says("Both secrets are valid.");
     await world.audit("client");
-    await world.press("Delete the old secret");
+    await world.openDialog("Delete the old secret");
     await world.confirm("Delete the old secret");
     await world.says("Rotating makes a second secret.");
     expect(await world.text()).to.not.contain(`…${secret.slice(-4)}`);

@@ -153,7 +153,7 @@ describe("repositories in the console", function () {
     await world.audit("repository-tokens");
     await git(folder, "clone", "-q", address, "cloned");
     for (let left = await tokens(); left > 0; left--) {
-      await world.press("Revoke");
+      await world.openDialog("Revoke");
       await world.confirm("Revoke");
       await world.page.waitForFunction(
         `document.querySelectorAll('[aria-label="Active tokens"] tbody tr').length < ${left}`,
@@ -192,7 +192,7 @@ describe("repositories in the console", function () {
       protected_refs: ["refs/heads/main"],
     });
     await world.audit("repository-settings");
-    await world.press("Delete the repository");
+    await world.openDialog("Delete the repository");
     await world.fill('Type "notes" to confirm', "notes");
     await world.confirm("Delete the repository");
     await world.heading("Repositories");
