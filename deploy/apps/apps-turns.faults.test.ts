@@ -8,7 +8,7 @@ import { TurnLoad } from "../../scripts/testing/turn-load.ts";
 
 const SERVERS = 3;
 const FAULTS_SHOWN = 10;
-/** Of the shuffled faults; a longer run by hand takes more. */
+/** Faults of one run, taken from the shuffled list. A longer run by hand takes more. */
 const FAULTS_MAX = Number(process.env.TRUNKLINE_CHAOS_FAULTS ?? 3);
 /** Answered events after each fault. */
 const EVENTS_BETWEEN = 40;

@@ -8,7 +8,7 @@ import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { exposeGauge } from "./metrics.ts";
-import { type Lane, type Queues, readQueues, type StreamCopies } from "./queues.ts";
+import { type Lane, type Queues, readQueues, type StreamFigures } from "./queues.ts";
 
 /** Figures of the bus are asked for this often at most, however many ask for metrics. */
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
@@ -58,7 +58,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
 
   function exposeStreams(
     name: MetricName,
-    value: (figures: StreamCopies) => number | undefined,
+    value: (figures: StreamFigures) => number | undefined,
   ): void {
     new Gauge({
       ...declaredMetric(name),
@@ -66,9 +66,9 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
       async collect() {
         const queues = await figures();
         this.reset();
-        for (const copies of queues?.copies ?? []) {
-          const found = value(copies);
-          if (found !== undefined) this.set({ stream: copies.stream }, found);
+        for (const figures of queues?.streams ?? []) {
+          const found = value(figures);
+          if (found !== undefined) this.set({ stream: figures.stream }, found);
         }
       },
     });

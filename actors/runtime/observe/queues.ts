@@ -12,12 +12,12 @@ export interface Queues {
   /** Messages from actor to actor whose effect is not durable yet. */
   mail: number;
   deadLetters: number;
-  copies: StreamCopies[];
+  streams: StreamFigures[];
 }
 
-/** The copies of a stream that its leader does not call current: on a server that is away, catching up or broken. */
-export interface StreamCopies {
+export interface StreamFigures {
   stream: string;
+  /** Copies that the leader does not call current: on a server that is away, catching up or broken. */
   behind: number;
   /** Undefined where the stream has no leader. */
   info: StreamInfo | undefined;
@@ -34,25 +34,25 @@ export interface Lane {
 }
 
 export async function readQueues(bus: Bus): Promise<Queues> {
-  const [lanes, mail, dead, copies] = await Promise.all([
+  const [lanes, mail, dead, streams] = await Promise.all([
     readLanes(bus),
     // Beside the mail, MAIL holds one message per shard, which says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
-    readCopies(bus),
+    readStreams(bus),
   ]);
   const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   const waiting = mail.state.messages - marks;
-  return { lanes, mail: waiting, deadLetters: dead.state.messages, copies };
+  return { lanes, mail: waiting, deadLetters: dead.state.messages, streams };
 }
 
 /** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
-export async function readCopies(bus: Bus): Promise<StreamCopies[]> {
+export async function readStreams(bus: Bus): Promise<StreamFigures[]> {
   const names = await Array.fromAsync(bus.jetstream.streams.names());
-  return await Promise.all(names.sort().map((stream) => readCopiesOf(bus, stream)));
+  return await Promise.all(names.sort().map((stream) => readStream(bus, stream)));
 }
 
-async function readCopiesOf(bus: Bus, stream: string): Promise<StreamCopies> {
+async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
   const asked = bus.jetstream.streams.info(stream).catch(() => undefined);
   const answered = new AbortController();
   const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });

@@ -91,5 +91,5 @@ async function describe(
  */
 function personOf({ userId, session: own }: Caller) {
   if (own && userId !== undefined) return { userId, email: own.email };
-  throw new ActorError("forbidden", "Cannot show sessions: expected a browser's session, no token");
+  throw new Error("Cannot name the person: isOfPerson lets sessions alone through");
 }

@@ -1,6 +1,6 @@
 /** Looks at the streams of the bus: their copies, and the room that is left in them. */
 import { DiscardPolicy } from "@nats-io/jetstream";
-import { readCopies, type StreamCopies } from "../../../actors/runtime/observe/queues.ts";
+import { readStreams, type StreamFigures } from "../../../actors/runtime/observe/queues.ts";
 import { STREAMS } from "../../../schemas/subjects.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
@@ -22,7 +22,7 @@ export async function checkStreams({
 }: DoctorContext): Promise<readonly Finding[]> {
   const connected = await bus;
   if (connected === undefined) return [];
-  const streams = await readCopies(connected).catch(() => undefined);
+  const streams = await readStreams(connected).catch(() => undefined);
   if (streams === undefined) return [NO_ANSWER];
   if (streams.length === 0) return [good("streams", "none: the first start makes them", "streams")];
   const findings = streams.flatMap((stream) => [
@@ -34,7 +34,7 @@ export async function checkStreams({
   return [good("streams", found, "current copies")];
 }
 
-function copiesFinding({ stream, behind, info }: StreamCopies, replicas: number): Finding[] {
+function copiesFinding({ stream, behind, info }: StreamFigures, replicas: number): Finding[] {
   const about = `stream ${stream}`;
   const wanted = replicas === 1 ? "1 current copy" : `${replicas} current copies`;
   if (info === undefined) {
@@ -54,7 +54,7 @@ function copiesFinding({ stream, behind, info }: StreamCopies, replicas: number)
 }
 
 /** Judges streams that refuse new messages when they are full. Others drop old ones. */
-function roomFinding({ stream, info }: StreamCopies): Finding[] {
+function roomFinding({ stream, info }: StreamFigures): Finding[] {
   const { max_bytes: max = -1, discard } = info?.config ?? {};
   const bytes = info?.state.bytes ?? 0;
   if (discard !== DiscardPolicy.New || max <= 0 || bytes < FULL_SHARE * max) return [];

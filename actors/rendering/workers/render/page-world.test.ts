@@ -54,7 +54,7 @@ describe("the world of a page", function () {
     expect(await text({ url, colorScheme: "light" })).to.equal("");
   });
 
-  it("geolocation is what the page is told, and nothing where it is not set", async () => {
+  it("geolocation gives the page its position, and without it the page has none", async () => {
     const url = says(`navigator.geolocation.getCurrentPosition(
       ({ coords }) => show(coords.latitude + " " + coords.longitude + " " + coords.accuracy),
       () => show("denied"))`);

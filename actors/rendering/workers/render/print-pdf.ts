@@ -21,7 +21,7 @@ export interface PrintedPdf {
   summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
   /** Returns the figures that follow the bytes when all were read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
-  /** What the page did, where that was asked for. */
+  /** Events of the page, if the request wants a report. */
   report: PageReport | undefined;
 }
 

@@ -21,7 +21,7 @@ export interface Rendered<A> {
   browserMs: number;
   /** The status that the page's site answered. Undefined for a submitted document. */
   status: number | undefined;
-  /** What the page did, where that was asked for. */
+  /** Events of the page, if the request wants a report. */
   report: PageReport | undefined;
 }
 

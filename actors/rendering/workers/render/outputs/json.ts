@@ -1,4 +1,4 @@
-/** Data of a page by AI models. The browser is left before they are asked, since they take their time. */
+/** Extracts data of a page by AI models. They are slow, so the page leaves the browser before they get it. */
 import { ActorError } from "../../../../../schemas/errors.ts";
 import type { JsonRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../lib/ai/json-extractor.ts";

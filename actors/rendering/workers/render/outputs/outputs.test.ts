@@ -86,7 +86,7 @@ describe("calls that read a page", function () {
     expect(result).to.deep.equal(expected);
   });
 
-  it("links() leaves out what is asked for: links to other hosts, and links nobody sees", async () => {
+  it("links() omits links to other hosts and invisible links if the request says so", async () => {
     const here = `http://www.${"127.0.0.2.example"}`;
     const html = `<base href="${here}/">
       <a href="one">one</a> <a href="#part">part</a> <a href="//127.0.0.2.example/two">two</a>
@@ -189,7 +189,7 @@ describe("calls that read a page", function () {
     expect([code, details.faults?.[0]?.pointer]).to.deep.equal(["invalid_request", "/root"]);
   });
 
-  it("snapshot() loads the page once for all formats, and gives those that are asked for", async () => {
+  it("snapshot() loads the page once for all formats, and returns the requested ones", async () => {
     const url = site.page("/once", `<title>Once</title><img src="/once.png"><h1>Once</h1>`);
     const formats = ["content", "screenshot", "markdown", "accessibilityTree"] as const;
     const seenBefore = site.paths.length;
