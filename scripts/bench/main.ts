@@ -49,7 +49,7 @@ const { values, positionals } = parseArgs({
 // Every process of a benchmark then leaves a CPU profile there.
 if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
 
-// What was started is ended by those who listen for the exit.
+// The listeners for `exit` end the processes that were started.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }

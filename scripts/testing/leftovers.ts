@@ -79,7 +79,7 @@ function parentOf(pid: number): number {
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
 }
 
-/** One of the files the kernel keeps of a process; empty for one that has ended or is another user's. */
+/** Reads a file of a process in /proc; returns nothing for one that has ended or belongs to another user. */
 function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string[] {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8").split("\0");

@@ -48,7 +48,7 @@ async function startUnwritten() {
   return { now, clock, world };
 }
 
-/** Where a counter's reminder is on the bus. */
+/** Returns the subject of a counter's reminder. */
 function reminderOf({ subjects }: World, key: string): string {
   const address = addressOf("counter", key);
   return subjects.remind(shardOf(address), address, "tick");
@@ -100,7 +100,7 @@ describe("the journal", function () {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying" });
     await dying.ready;
-    // Only the last commits are in the journal alone; what came before is written down already.
+    // Only the last commits are in the journal alone. Earlier ones have been checkpointed.
     for (let round = 1; round <= 20; round++) {
       await Promise.all([
         increment(world),
@@ -162,7 +162,7 @@ describe("the journal", function () {
     });
     const at = (ms: number) => `@at ${new Date(now + ms).toISOString()}`;
     const remind = (ms: number) => world.client.call(counter, "a", "remindAt", { at: now + ms });
-    // What is pending of the same reminder is not written over it later.
+    // An earlier pending write of the same reminder must not overwrite it later.
     await remind(10_000);
     await remind(1_000);
     expect(schedules).to.deep.equal([at(1_000)]);
@@ -411,7 +411,7 @@ describe("the journal", function () {
     await world.host();
     await world.client.call(probe, "f", "setRow", { row: "a", value: "1" });
     const count = JOURNAL_ACTOR_MESSAGES_MAX;
-    // They go to their keys at once, and what was pending of the actor with them: rows, and their mark.
+    // The rows are written to their keys at once, together with the actor's pending rows and mark.
     await world.client.call(probe, "f", "fillRows", { from: 0, count, characters: 10 });
     expect(await storedRows(world, "probe.f")).to.equal(count + 2);
     await world.client.call(probe, "f", "setRow", { row: "b", value: "1" });

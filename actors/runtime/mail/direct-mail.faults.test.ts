@@ -73,7 +73,7 @@ describe("mail between actors of one host", function () {
         const ghost = JSON.stringify({ host: "ghost", journals: [host] });
         await world.bus.jetstream.jetstream().publish(epoch, ghost);
       } else if (isSlow && subject.startsWith("$KV") && !/lease|epoch/.test(subject)) {
-        // What is left of the commit takes longer than what was in it takes to run again.
+        // Finishing the commit takes longer than running its messages again.
         await pause(1_500);
       }
       return request(subject, ...rest);
@@ -100,7 +100,7 @@ describe("mail between actors of one host", function () {
       const message = await world.bus.readLast(stream, value(addressOf("notary", key)));
       return message?.json<{ state: { log: string[] } }>().state.log.length;
     };
-    // Nothing of it is in the journal alone: what is loaded again is loaded at once.
+    // No value is in the journal alone, so an actor that is loaded again is loaded at once.
     await until("both are written down", async () => {
       const lengths = await Promise.all(["x", "y"].map(stored));
       return lengths.every((length) => length === 6);

@@ -48,7 +48,7 @@ describe("a shard that is taken late", function () {
     await using world = await startWorld({ definitions: [notaryActor] });
     const shard = shardOf(addressOf("notary", "from"));
     const outbox = world.subjects.outbox(shard);
-    // As on a replicated bus, every commit is written where it belongs.
+    // As on a replicated bus, every commit is written to its keys.
     const parts = { definitions: [notaryActor], replicas: 3 };
     const clock = new HoldingClock(LEASE_RENEW_MS);
     const late = await startHost(world, "late", { ...parts, clock });
@@ -96,7 +96,7 @@ describe("a shard that is taken late", function () {
     const isOver = ({ msg, shard: number }: LogLine) =>
       number === shard && ["shard not taken", "shard dropped"].includes(msg);
     await until("the late host has lost the shard", () => late.log.some(isOver));
-    // All that the late host published is on the bus.
+    // Everything that the late host published is on the bus.
     await late.bus.close();
     mayCommit.resolve();
     await until("fourth came", async () => (await log()).includes("fourth"));
@@ -115,7 +115,7 @@ describe("a commit whose journal is refused while the host loses its lease", fun
     await using world = await startWorld();
     const { bus, host } = await startHost(world, "host", {
       definitions: [counterActor],
-      // Only the journal holds what is committed.
+      // Committed values are in the journal alone.
       clock: new HoldingClock(CHECKPOINT_MS),
       replicas: 1,
     });
