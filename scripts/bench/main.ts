@@ -13,6 +13,7 @@ import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { oauth } from "./oauth/oauth.ts";
 import { pdf } from "./rendering/pdf.ts";
+import { settled } from "./rendering/settled.ts";
 import { markdownTable } from "./report.ts";
 import { git } from "./repositories/git.ts";
 import { runtimeCalls } from "./runtime/runtime-calls.ts";
@@ -30,6 +31,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimePassive,
   startMemory,
   pdf,
+  settled,
   crawl,
   crawlFrontier,
   crawlDeath,
