@@ -9,6 +9,7 @@ import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
 import { crawl } from "./crawl/crawl.ts";
 import { crawlDeath } from "./crawl/crawl-death.ts";
 import { crawlFrontier } from "./crawl/crawl-frontier.ts";
+import { crawlManual } from "./crawl/crawl-manual.ts";
 import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { oauth } from "./oauth/oauth.ts";
@@ -35,6 +36,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   crawl,
   crawlFrontier,
   crawlDeath,
+  crawlManual,
   markdown,
   git,
   oauth,

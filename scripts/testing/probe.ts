@@ -42,6 +42,10 @@ export const probe = defineContract({
       input: z.object({ from: z.int(), count: z.int(), characters: z.int() }),
       reply: z.object({ rows: z.int() }),
     },
+    getRow: {
+      input: z.object({ row: z.string() }),
+      reply: z.object({ value: z.string().nullable() }),
+    },
     /** Changes one row by name. */
     setRow: {
       input: z.object({ row: z.string(), value: z.string().nullable() }),
@@ -138,6 +142,7 @@ export const probeActor = defineActor(probe, {
       );
       return { state, rows: Object.fromEntries(made), reply: { rows: rows.size } };
     },
+    getRow: (state, { row }, { rows }) => ({ state, reply: { value: rows.get(row) ?? null } }),
     setRow: (state, { row, value }, { rows }) => ({
       state,
       rows: { [row]: value },

@@ -68,6 +68,10 @@ describe("rows", function () {
     await host.stop();
     host = await world.host();
     expect(await set("kept", "more", "x")).to.deep.equal({ rows: 1_000 });
+    const get = (row: string) => world.client.call(probe, "kept", "getRow", { row });
+    expect(await get("é. *=")).to.deep.equal({ value: "odd name" });
+    expect(await get("row8")).to.deep.equal({ value: "changed" });
+    expect(await get("row7")).to.deep.equal({ value: null });
     await set("kept", "row8", null);
     expect(await set("kept", "row8", "again")).to.deep.equal({ rows: 1_000 });
     expect(await set("many", "row0", "x")).to.deep.equal({ rows: 4_000 });

@@ -19,7 +19,7 @@ const POLL_MS = 20;
 const SLOW_POLL_MS = 250;
 const CRAWL_MS_MAX = 180_000;
 
-interface Crawled {
+export interface Crawled {
   pages: number;
   ms: number;
 }
@@ -75,7 +75,12 @@ export const crawl: Benchmark = {
   },
 };
 
-async function crawlBy(instance: Instance, request: object, pollMs = POLL_MS): Promise<Crawled> {
+/** Crawls by the API until the job is completed. */
+export async function crawlBy(
+  instance: Instance,
+  request: object,
+  pollMs = POLL_MS,
+): Promise<Crawled> {
   const ask = instance.requester();
   const before = performance.now();
   const body = { formats: ["html"], maxAge: 0, ...request };

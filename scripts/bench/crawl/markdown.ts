@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { markdown as ours } from "../../../actors/rendering/lib/extract/markdown.ts";
 import type { Benchmark, Figure } from "../benchmark.ts";
+import { unpackDebian } from "../unpack-debian.ts";
 import { COLUMNS, type Column, featuresOf, shareKept } from "./markdown-features.ts";
 
 const FOLDER = join(import.meta.dirname, "markdown");
@@ -15,6 +16,9 @@ const PAGES = 50;
 /** Some engines take the square of a page's length. */
 const PAGE_CHARS_MAX = 300_000;
 const PACKAGES = ["markdownify==1.2.3", "html2text==2025.4.15", "markitdown==0.1.9"];
+
+/** Python's own documentation: every kind of code, tables, definitions, links around code. */
+const DOCUMENTATION = { package: "python3.11-doc", folder: "usr/share/doc/python3.11/html" };
 
 type Converted = Record<string, string[]>;
 
@@ -28,7 +32,9 @@ export const markdown: Benchmark = {
     const { engines, toHtml } = await import(join(FOLDER, "engines.mjs"));
     const scratch = mkdtempSync(join(tmpdir(), "trunkline-bench-"));
     try {
-      const pages = readPages(process.env.TRUNKLINE_BENCH_PAGES ?? documentation(scratch));
+      const pages = readPages(
+        process.env.TRUNKLINE_BENCH_PAGES ?? unpackDebian(scratch, DOCUMENTATION),
+      );
       const converted: Converted = inPython(scratch, pages);
       for (const [name, convert] of Object.entries<(html: string) => string>(engines)) {
         converted[name] = pages.map(convert);
@@ -67,16 +73,6 @@ function figuresOf(
       target: { atLeast: 1 },
     }));
   });
-}
-
-/** Python's own documentation: every kind of code, tables, definitions, links around code. */
-function documentation(scratch: string): string {
-  execFileSync("apt-get", ["download", "-qq", "python3.11-doc"], { cwd: scratch, stdio: "ignore" });
-  const [archive] = readdirSync(scratch).filter((name) => name.endsWith(".deb"));
-  if (archive === undefined)
-    throw new Error("Cannot find pages: set TRUNKLINE_BENCH_PAGES to a folder of HTML");
-  execFileSync("dpkg", ["-x", archive, "."], { cwd: scratch });
-  return join(scratch, "usr/share/doc/python3.11/html");
 }
 
 function readPages(folder: string): string[] {

@@ -19,8 +19,8 @@ describe("known addresses of a crawl job", () => {
     const least = KNOWN_ROWS_MIN * KNOWN_PER_ROW;
     expect([1, 10, least].map(knownRows)).to.deep.equal(Array(3).fill(KNOWN_ROWS_MIN));
     expect(knownRows(least + 1)).to.equal(2 * KNOWN_ROWS_MIN);
-    expect(knownRows(65_536)).to.equal(8_192);
-    expect(knownRows(100_000)).to.equal(KNOWN_ROWS_MAX);
+    expect(knownRows(65_536)).to.equal(4_096);
+    expect(knownRows(100_000)).to.equal(8_192);
     const most = KNOWN_ROWS_MAX * KNOWN_PER_ROW;
     expect([most, most + 1, 10 * most].map(knownRows)).to.deep.equal(Array(3).fill(KNOWN_ROWS_MAX));
   });
@@ -43,8 +43,16 @@ describe("known addresses of a crawl job", () => {
     });
   }
 
+  it("share rows: 180 addresses of one message rewrite 64 at most, for 1,000 pages", () => {
+    const draft = draftOf(knownRows(1_000));
+    for (const [index, url] of addresses.slice(0, 180).entries()) {
+      addKnown(draft, "page", url, index);
+    }
+    expect(draft.writtenRows).to.be.at.most(64);
+  });
+
   it("a job keeps the number of its rows from its start", () => {
-    const world = new JobWorld().start({ source: "links", limit: 2_000 });
+    const world = new JobWorld().start({ source: "links", limit: 4_000 });
     expect(world.state.knownRows).to.equal(256);
   });
 

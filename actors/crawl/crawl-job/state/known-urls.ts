@@ -9,10 +9,11 @@ import type { JobDraft } from "./job-draft.ts";
 /**
  * Pages of the limit for each row of known addresses.
  *
- * Each new address rewrites one row. A row has 150 bytes at 8 pages, and 3 kB where the job skips as many addresses
- * as it may and every page redirects ten times.
+ * Each new address rewrites one row. A row has 300 bytes at 16 pages, and 6 kB where the job skips as many addresses
+ * as it may and every page redirects ten times. With fewer pages in a row, the addresses of one message would rewrite
+ * more rows, and a takeover would read more.
  */
-export const KNOWN_PER_ROW = 8;
+export const KNOWN_PER_ROW = 16;
 /** Lowest number of rows of known addresses. */
 export const KNOWN_ROWS_MIN = 64;
 

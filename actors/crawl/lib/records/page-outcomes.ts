@@ -16,6 +16,7 @@ import {
   type PageRecordParts,
   pageRecord,
   pageRefresh,
+  readPage,
 } from "./page-record.ts";
 import type { RecordWriter } from "./record-writer.ts";
 
@@ -117,14 +118,15 @@ export class PageOutcomes {
   ): Promise<PageOutcome> {
     const { records, cache, clock } = this.#parts;
     const request = this.#request;
-    const to = pageRefresh(url, page);
+    const found = readPage(url, page);
+    const to = pageRefresh(url, page, found);
     if (to !== undefined) {
       return { kind: "redirected", index, to, status: page.status, browserMs: page.browserMs };
     }
     if (isOlder(page, request)) return await this.#older({ index, url, page }, signal);
     const { body, source, metadata, links, reason, isWhole } = await pageRecord(
       this.#parts,
-      { url, page, request },
+      { url, page, request, found },
       signal,
     );
     const written = await Promise.all([

@@ -4,7 +4,7 @@ import type { RecordMetadata } from "../../../../schemas/crawl/crawl-job.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
-import { pageLinks } from "../../../rendering/lib/extract/page-links.ts";
+import { type PageLinks, pageLinks } from "../../../rendering/lib/extract/page-links.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { documentForm } from "../load/content-types.ts";
 import type { PageAnswer } from "../load/page-loader.ts";
@@ -15,6 +15,8 @@ import { PRODUCT_TOKEN } from "../load/user-agent.ts";
 export const PAGE_LINKS_BYTES_MAX = 700_000;
 
 export type LoadedPage = Extract<PageAnswer, { kind: "page" }>;
+
+type PageReading = Omit<PageLinks, "base"> & Partial<Pick<PageLinks, "base">>;
 
 interface PageRecord {
   /** JSON members without braces. Empty for a request of json alone, unless the response is an error. */
@@ -29,13 +31,20 @@ interface PageRecord {
   isWhole: boolean;
 }
 
+/** Reads the title, links and directives of a page. A document that is not HTML has none. */
+export function readPage(url: string, { contentType, html }: LoadedPage): PageReading {
+  const isHtml = documentForm(contentType) === "html";
+  return isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
+}
+
 /** Returns the address to which a page refreshes itself; undefined for errors and for pages that stay. */
-export function pageRefresh(url: string, page: LoadedPage): string | undefined {
-  if (page.status >= 300 || documentForm(page.contentType) !== "html") return undefined;
-  // Most pages have no refresh and need not be parsed for it.
-  if (!/http-equiv/i.test(page.html)) return undefined;
-  const { refresh, base } = pageLinks(page.html, { url, productToken: PRODUCT_TOKEN });
-  return refresh === undefined ? undefined : refreshTarget(refresh, { url, base });
+export function pageRefresh(
+  url: string,
+  { status }: LoadedPage,
+  { refresh, base = url }: PageReading,
+): string | undefined {
+  if (status >= 300 || refresh === undefined) return undefined;
+  return refreshTarget(refresh, { url, base });
 }
 
 export interface PageRecordParts {
@@ -44,14 +53,21 @@ export interface PageRecordParts {
   markdownPlaces: Semaphore;
 }
 
+interface PageToRecord {
+  url: string;
+  page: LoadedPage;
+  request: CrawlRequest;
+  /** The page as `readPage` returned it. */
+  found?: PageReading;
+}
+
 export async function pageRecord(
   { markdown, markdownPlaces }: PageRecordParts,
-  { url, page, request }: { url: string; page: LoadedPage; request: CrawlRequest },
+  { url, page, request, found = readPage(url, page) }: PageToRecord,
   signal: AbortSignal,
 ): Promise<PageRecord> {
   const { html, status } = page;
   const isHtml = documentForm(page.contentType) === "html";
-  const found = isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
   const formats = new Set(request.formats);
   const members: string[] = [];
   const error = errorOf(status);
@@ -113,10 +129,7 @@ export const errorOf = (status: number): string | undefined =>
   status >= 400 ? `The server answered with status ${status}` : undefined;
 
 /** A document that is not HTML has no links. */
-const PLAIN = {
-  ...{ base: undefined, title: undefined, links: [], nofollow: false, truncated: false },
-  noindex: undefined,
-};
+const PLAIN: PageReading = { links: [], nofollow: false, truncated: false };
 
 /** Returns the first links that fit the bytes. Addresses are ASCII, and each has two quotes and a comma. */
 function firstWithin(links: string[], bytesMax: number): string[] {

@@ -23,16 +23,10 @@ export class TurnMail {
   readonly #underWay = new Set<Promise<void>>();
   readonly #unsent: Envelope[] = [];
   #failure: { error: unknown } | undefined;
-  /** Fetched pages whose report has not been sent. */
-  #unreported = 0;
-  #sent = Promise.withResolvers<void>();
 
   constructor(parts: TurnMailParts) {
     this.#parts = parts;
-    this.#report = new TurnReport({
-      ...{ ...parts, tell: this.notify },
-      onSent: (pages) => this.#onSent(pages),
-    });
+    this.#report = new TurnReport({ ...parts, tell: this.notify });
   }
 
   /** Messages that could not be sent because the task was taken away. */
@@ -47,7 +41,6 @@ export class TurnMail {
 
   readonly fail = (error: unknown): void => {
     this.#failure ??= { error };
-    this.#sent.resolve();
   };
 
   readonly send = async (envelope: Envelope): Promise<void> => {
@@ -70,32 +63,15 @@ export class TurnMail {
   }
 
   report(outcome: PageOutcome): void {
-    this.#unreported += 1;
-    this.#report.add(outcome);
+    void this.reportLater(async () => outcome);
   }
 
-  /** Reports a fetched page once its outcome is made. */
-  reportLater(make: () => Promise<PageOutcome>): void {
-    this.#unreported += 1;
-    this.later(async () => {
-      try {
-        this.#report.add(await make());
-      } catch (error) {
-        this.#onSent(1);
-        throw error;
-      }
+  /** Reports a fetched page once its outcome is made. Resolves when the report is sent, or after a fault. */
+  reportLater(make: () => Promise<PageOutcome>): Promise<void> {
+    return this.later(async () => {
+      const outcome = await make();
+      await this.#report.add(outcome).catch(this.fail);
     });
-  }
-
-  /** Resolves when fewer than `max` fetched pages are unreported, or after a fault. */
-  async untilReported(max: number): Promise<void> {
-    while (this.#unreported >= max && this.#failure === undefined) await this.#sent.promise;
-  }
-
-  #onSent(pages: number): void {
-    this.#unreported -= pages;
-    this.#sent.resolve();
-    this.#sent = Promise.withResolvers();
   }
 
   refuse(request: TurnRequest, verdict: PageVerdict | undefined): void {
@@ -109,23 +85,24 @@ export class TurnMail {
       const { url, nesting } = request;
       const end = { failed: reason, retry: false };
       const slice = { turn, url, nesting, urls: [], nested: [], end };
-      this.later(() => this.send(envelope(crawlJob, job, "sitemapRead", slice)));
+      void this.later(() => this.send(envelope(crawlJob, job, "sitemapRead", slice)));
     }
   }
 
-  /** Runs work that requests need not wait for. The end of the turn waits for it. */
-  later(work: () => Promise<void>): void {
+  /** Runs work in the background, until the end of the turn at most. The promise never rejects. */
+  later(work: () => Promise<void>): Promise<void> {
     const promise = work()
       .catch((error: unknown) => {
         if (!this.#parts.signal.aborted) this.fail(error);
       })
       .finally(() => this.#underWay.delete(promise));
     this.#underWay.add(promise);
+    return promise;
   }
 
   /** Resolves when all background work is done. No report may be added after it. */
   async end(): Promise<void> {
+    this.#report.hurry();
     await Promise.all(this.#underWay);
-    await this.#report.end().catch(this.fail);
   }
 }

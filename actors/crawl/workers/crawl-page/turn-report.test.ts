@@ -31,12 +31,11 @@ describe("TurnReport", () => {
     metadata: { status: 200, url: "https://a.example/" },
   });
 
-  it("end() has sent all outcomes in order, at most REPORT_PAGES_MAX in a message", async () => {
+  it("add() resolves when all outcomes are sent in order, at most REPORT_PAGES_MAX in a message", async () => {
     for (const count of [1, REPORT_PAGES_MAX, REPORT_PAGES_MAX + 1]) {
       sent = [];
       const reporting = report();
-      for (let index = 0; index < count; index++) reporting.add(outcome(index));
-      await reporting.end();
+      await Promise.all(Array.from({ length: count }, (_, index) => reporting.add(outcome(index))));
       const indexes = sent.flatMap(outcomesOf).map(({ index }) => index);
       expect(indexes).to.deep.equal(Array.from({ length: count }, (_, index) => index));
       expect(Math.max(...sizes())).to.equal(Math.min(count, REPORT_PAGES_MAX));
@@ -44,15 +43,13 @@ describe("TurnReport", () => {
     expect(sizes()).to.deep.equal([REPORT_PAGES_MAX, 1]);
   });
 
-  it("end() sends no message that is too large: a large outcome is sent alone", async () => {
+  it("add() sends no message that is too large: a large outcome is sent alone", async () => {
     const link = `https://a.example/${"a".repeat(980)}`;
     const links = Array.from({ length: Math.floor(PAGE_LINKS_BYTES_MAX / 1_001) }, () => link);
     const half = links.slice(0, Math.floor(REPORT_BYTES_MAX / 2 / 1_001) - 1);
     const reporting = report();
-    for (const [index, some] of [links, links, half, half, half].entries()) {
-      reporting.add(outcome(index, some));
-    }
-    await reporting.end();
+    const all = [links, links, half, half, half];
+    await Promise.all(all.map((some, index) => reporting.add(outcome(index, some))));
     expect(sizes()).to.deep.equal([1, 1, 2, 1]);
     for (const { input } of sent) {
       expect(JSON.stringify(input).length).to.be.below(MESSAGE_BYTES_MAX);
@@ -62,17 +59,23 @@ describe("TurnReport", () => {
   it("counts the pages whose outcomes the job has accepted, and no others", async () => {
     for (heard of [true, false]) {
       const reporting = report();
-      for (const index of [3, 5]) reporting.add(outcome(index));
-      await reporting.end();
+      await Promise.all([3, 5].map((index) => reporting.add(outcome(index))));
       expect(reporting.reported).to.equal(heard ? 2 : 0);
     }
   });
 
-  it("end() rejects if a report could not be sent", async () => {
+  it("add() rejects if its report could not be sent, and ever after", async () => {
     const gone = new Error("gone");
-    const reporting = new TurnReport({ turn, clock, tell: () => Promise.reject(gone) });
-    reporting.add(outcome(0));
-    expect(await reporting.end().catch((error: unknown) => error)).to.equal(gone);
+    let tries = 0;
+    const tell = () => {
+      tries += 1;
+      return Promise.reject(gone);
+    };
+    const reporting = new TurnReport({ turn, clock, tell });
+    for (const index of [0, 1]) {
+      expect(await reporting.add(outcome(index)).catch((error: unknown) => error)).to.equal(gone);
+    }
+    expect(tries).to.equal(1);
   });
 });
 

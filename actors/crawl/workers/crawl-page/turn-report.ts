@@ -6,23 +6,27 @@ import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
-/** Pages that arrive within this time are reported together, unnoticed by clients. */
-const REPORT_GATHER_MS = 20;
+/** Records that are stored together are reported together. Requests wait for the report, so the time is short. */
+const REPORT_GATHER_MS = 1;
 
 interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
   /** Resolves with whether the job has received it. If not, the job will, or refuses it. */
   tell(envelope: Envelope): Promise<boolean>;
   clock: Clock;
-  /** Receives the number of pages of each sent report, and Infinity when reports fail. */
-  onSent?(pages: number): void;
+}
+
+interface Waiting {
+  outcome: PageOutcome;
+  bytes: number;
+  settle: PromiseWithResolvers<void>;
 }
 
 export class TurnReport {
   readonly #parts: TurnReportParts;
-  readonly #waiting: { outcome: PageOutcome; bytes: number }[] = [];
+  readonly #waiting: Waiting[] = [];
   readonly #hurry = new AbortController();
-  #sending: Promise<void> | undefined;
+  #isSending = false;
   #failure: { error: unknown } | undefined;
   /** Indexes of reported pages. */
   readonly #reported = new Set<number>();
@@ -36,48 +40,51 @@ export class TurnReport {
     return this.#reported.size;
   }
 
-  /** Adds an outcome. Never throws: `end` throws the error of a failed report. */
-  add(outcome: PageOutcome): void {
+  /** Adds an outcome. Resolves when its report is sent. After a failed report, every call rejects with its error. */
+  add(outcome: PageOutcome): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure.error);
     const bytes = Buffer.byteLength(JSON.stringify(outcome)) + 1;
-    this.#waiting.push({ outcome, bytes });
-    this.#sending ??= this.#sendAll();
+    const settle = Promise.withResolvers<void>();
+    this.#waiting.push({ outcome, bytes, settle });
+    if (!this.#isSending) void this.#sendAll();
+    return settle.promise;
   }
 
-  /** Resolves when the job will get every added outcome. Nothing may be added after it. */
-  async end(): Promise<void> {
+  /** Sends outcomes without gathering from now on. */
+  hurry(): void {
     this.#hurry.abort(OVER);
-    await this.#sending;
-    if (this.#failure) throw this.#failure.error;
   }
 
+  /** Never rejects: each outcome has its own promise. */
   async #sendAll(): Promise<void> {
-    const { clock, tell, turn, onSent } = this.#parts;
-    try {
-      while (this.#waiting.length > 0) {
-        // A message costs as much as a page, so pages of a fast site are grouped.
-        if (this.#waiting.length < REPORT_PAGES_MAX) {
-          await clock.wait(REPORT_GATHER_MS, this.#hurry.signal);
-        }
-        const outcomes = this.#nextGroup();
-        const { job, host, turn: id } = turn;
+    const { clock, tell, turn } = this.#parts;
+    const { job, host, turn: id } = turn;
+    this.#isSending = true;
+    while (this.#waiting.length > 0) {
+      // A message costs as much as a page, so pages of a fast site are grouped.
+      if (this.#waiting.length < REPORT_PAGES_MAX) {
+        await clock.wait(REPORT_GATHER_MS, this.#hurry.signal);
+      }
+      const group = this.#nextGroup();
+      const outcomes = group.map(({ outcome }) => outcome);
+      try {
         const report = envelope(crawlJob, job, "turnReported", { host, turn: id, outcomes });
         if (await tell(report)) for (const { index } of outcomes) this.#reported.add(index);
-        onSent?.(outcomes.length);
+        for (const { settle } of group) settle.resolve();
+      } catch (error) {
+        this.#failure = { error };
+        for (const { settle } of [...group, ...this.#waiting.splice(0)]) settle.reject(error);
       }
-      this.#sending = undefined;
-    } catch (error) {
-      this.#failure ??= { error };
-      onSent?.(Number.POSITIVE_INFINITY);
     }
+    this.#isSending = false;
   }
 
-  #nextGroup(): PageOutcome[] {
+  #nextGroup(): Waiting[] {
     let bytes = 0;
     const end = this.#waiting.findIndex((one, index) => {
       bytes += one.bytes;
       return index > 0 && (index >= REPORT_PAGES_MAX || bytes > REPORT_BYTES_MAX);
     });
-    const group = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
-    return group.map(({ outcome }) => outcome);
+    return this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
   }
 }

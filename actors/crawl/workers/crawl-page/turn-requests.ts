@@ -61,6 +61,14 @@ interface Place {
   release(): void;
 }
 
+/** A request with which its host is done. */
+interface Made {
+  /** Pause that the host asked for. */
+  awayMs: number | undefined;
+  /** Resolves when the job knows the outcome, or cannot be told. Never rejects. */
+  reported: Promise<void>;
+}
+
 type Start = Departure & Pick<Place, "startBy" | "release">;
 
 export class TurnRequests {
@@ -76,14 +84,8 @@ export class TurnRequests {
     return this.#awayMs;
   }
 
-  /**
-   * Makes a request. Resolves when the host is done with it, with the pause that it asked for. The rest of the work
-   * continues beside the next request.
-   */
-  async make(
-    request: TurnRequest,
-    { moment, nth, onLeft, ...place }: Place,
-  ): Promise<number | undefined> {
+  /** Makes a request. Resolves when the host is done with it, while its record is still being made. */
+  async make(request: TurnRequest, { moment, nth, onLeft, ...place }: Place): Promise<Made> {
     const make = (start: Start) =>
       isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);
     const { worker, asking, context, held, mail } = this.#parts;
@@ -93,7 +95,7 @@ export class TurnRequests {
     const input = { ...asking, nth, urls: [request.url] };
     const reportLeft = (left: Left) => {
       const reported = this.reportStart(nth, left);
-      mail.later(() => reported);
+      void mail.later(() => reported);
       onLeft?.(reported);
       return reported;
     };
@@ -115,7 +117,7 @@ export class TurnRequests {
       });
   }
 
-  async #page(request: PageRequest, { release, ...start }: Start): Promise<number | undefined> {
+  async #page(request: PageRequest, { release, ...start }: Start): Promise<Made> {
     const { signal } = start;
     const { worker, context, held, mail, outcomes, browserTime } = this.#parts;
     const releases = [release];
@@ -137,10 +139,12 @@ export class TurnRequests {
         return this.#fault(error, url);
       });
       const used = browserTime.add(answer.browserMs);
-      if (used !== undefined) mail.later(() => mail.send(used));
+      if (used !== undefined) void mail.later(() => mail.send(used));
       const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
-      mail.reportLater(() => outcomes.of(request, answer, context.signal).finally(done));
-      return this.#recordPause(awayMs);
+      const reported = mail.reportLater(() =>
+        outcomes.of(request, answer, context.signal).finally(done),
+      );
+      return { awayMs: this.#recordPause(awayMs), reported };
     } catch (error) {
       done();
       throw error;
@@ -156,10 +160,7 @@ export class TurnRequests {
     return { kind: "failed", reason, retry: true, status: undefined, browserMs: 0 } as const;
   }
 
-  async #sitemap(
-    request: SitemapRequest,
-    { release, ...departure }: Start,
-  ): Promise<number | undefined> {
+  async #sitemap(request: SitemapRequest, { release, ...departure }: Start): Promise<Made> {
     const { worker, held, mail } = this.#parts;
     const { job, turn } = this.#parts.turn;
     const { sitemaps, clock } = worker;
@@ -168,7 +169,7 @@ export class TurnRequests {
     try {
       const task = { job, turn, request, headers, departure, send };
       const { awayMs } = await fetchSitemap(sitemaps, task);
-      return this.#recordPause(awayMs);
+      return { awayMs: this.#recordPause(awayMs), reported: Promise.resolve() };
     } finally {
       release();
     }

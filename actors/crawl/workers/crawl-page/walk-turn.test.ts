@@ -18,7 +18,7 @@ import { RecordWriter } from "../../lib/records/record-writer.ts";
 import { BROWSER_TIME_REPORT_MS } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import type { TurnWalkParts } from "./walk-turn.ts";
-import { TURN_STARTS_MS_MAX, UNREPORTED_PAGES_MAX } from "./walk-turn.ts";
+import { TURN_STARTS_MS_MAX } from "./walk-turn.ts";
 
 const URL_OF_START = "http://a.example/";
 const PAIR = [`${URL_OF_START}1`, `${URL_OF_START}2`];
@@ -47,7 +47,7 @@ interface Scene {
   /** Whether the account has a copy of every page, and the site's verdicts. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
-  onTold?: (message: string) => void | Promise<void>;
+  onTold?: (message: string, input: unknown) => void | Promise<void>;
 }
 
 interface Asked {
@@ -120,7 +120,7 @@ describe("walkTurn", () => {
       },
       async tell(envelope: Envelope) {
         mail.push(envelope);
-        await scene.onTold?.(envelope.message);
+        await scene.onTold?.(envelope.message, envelope.input);
         return true;
       },
       async call(_: unknown, _key: string, message: string, input: Asked) {
@@ -154,7 +154,7 @@ describe("walkTurn", () => {
         return loadedPage;
       },
     });
-    expect(messages).to.deep.equal(["turnFinished", "turnReported", "browserUsed"]);
+    expect(messages).to.deep.equal(["turnReported", "turnFinished", "browserUsed"]);
     // Browsers may repeat it by themselves.
     expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
@@ -283,30 +283,44 @@ describe("walkTurn", () => {
     }
   });
 
-  it("makes no more requests while UNREPORTED_PAGES_MAX fetched pages are unreported", async () => {
-    const urls = Array.from({ length: 3 * UNREPORTED_PAGES_MAX }, (_, n) => `${URL_OF_START}${n}`);
+  it("has no more pages that the job does not know than may be in flight at once", async () => {
     const atOnce = 4;
+    const urls = Array.from({ length: 3 * atOnce }, (_, n) => `${URL_OF_START}${n}`);
     let started = 0;
-    let atFirstReport: number | undefined;
+    let known = 0;
+    let unknownMost = 0;
     const { inputs } = await walked({
       ...{ urls, atOnce, places: new Semaphore(urls.length) },
       async load() {
         started += 1;
         return loadedPage;
       },
-      async onTold(message) {
+      async onTold(message, input) {
         if (message !== "turnReported") return;
-        // The first report is under way until no more requests start.
+        // The report is under way until no more requests start.
         for (let before = -1; before !== started; ) {
           before = started;
           for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
         }
-        atFirstReport ??= started;
+        unknownMost = Math.max(unknownMost, started - known);
+        known += (input as { outcomes: unknown[] }).outcomes.length;
       },
     });
-    expect(atFirstReport).to.be.within(UNREPORTED_PAGES_MAX, UNREPORTED_PAGES_MAX + atOnce - 1);
+    expect(unknownMost).to.equal(atOnce);
     const outcomes = inputs("turnReported").flatMap((report) => report.outcomes);
     expect(outcomes).to.have.length(urls.length);
+  });
+
+  it("makes no more requests after a report that the job did not get", async () => {
+    const urls = Array.from({ length: 3 }, (_, n) => `${URL_OF_START}${n}`);
+    const { loads, error } = await walked({
+      urls,
+      async onTold(message) {
+        if (message === "turnReported") throw new TypeError("bug");
+      },
+    });
+    expect(loads).to.have.length(1);
+    expect(error).to.be.instanceOf(TypeError);
   });
 
   it("makes no more requests to a host that requests a pause, even in a response without a page", async () => {
@@ -516,7 +530,7 @@ describe("walkTurn", () => {
         return loadedPage;
       },
     });
-    expect(messages.slice(0, 2)).to.deep.equal(["turnFinished", "turnReported"]);
+    expect(messages.slice(0, 2)).to.deep.equal(["turnReported", "turnFinished"]);
     expect(messages.at(-1)).to.equal("turnEnded");
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });

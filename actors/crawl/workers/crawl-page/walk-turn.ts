@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
-import { HOST_REQUESTS_IN_FLIGHT_MAX } from "../../../../schemas/crawl/limits.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -22,11 +21,6 @@ import { TurnRequests, type TurnsJob, type TurnsWorker } from "./turn-requests.t
  * rest to another turn.
  */
 export const TURN_STARTS_MS_MAX = 60_000;
-/**
- * Fetched pages of one turn whose report is not sent. A worker that dies loses them, and they are fetched again. A host
- * has two turns at a time, so about twice this many pages and those in flight are fetched twice.
- */
-export const UNREPORTED_PAGES_MAX = HOST_REQUESTS_IN_FLIGHT_MAX;
 
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
   jobs: HeldJobs;
@@ -226,7 +220,7 @@ class TurnWalk {
     };
     this.#unfinished += 1;
     const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
-    const finished = made.then(async (awayMs) => {
+    const finished = made.then(async ({ awayMs }) => {
       // A request that ended without leaving has used its moment too.
       reported ??= this.#requests.reportStart(nth);
       await reported;
@@ -261,7 +255,10 @@ class TurnWalk {
     });
   }
 
-  /** Makes all requests, a limited number at once. */
+  /**
+   * Makes all requests, a limited number at once. A place is free for the next request once the job knows the outcome of
+   * the last one: a worker that dies loses no more pages than may be in flight, and only those are fetched twice.
+   */
   async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
@@ -274,14 +271,14 @@ class TurnWalk {
     const mayStart = () => !stopped && this.#mayGoOn() && clock.monotonic() <= startBy;
     const inTurn = async () => {
       for (const request of queue) {
-        await this.#mail.untilReported(UNREPORTED_PAGES_MAX);
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
         // Other turns may have used up the browser time. A single request was checked just now.
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));
         // The wait for the place may have outlasted the turn.
         if (!mayStart()) return release();
-        await this.#requests.make(request, { moment, nth, startBy, release });
+        const { reported } = await this.#requests.make(request, { moment, nth, startBy, release });
+        await reported;
       }
     };
     // A turn ends after its last load, so a failure waits for the others.

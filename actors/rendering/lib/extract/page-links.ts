@@ -6,7 +6,7 @@ import {
   PAGE_TITLE_CHARS_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 
-interface PageLinks {
+export interface PageLinks {
   title?: string;
   /** Base of relative addresses: the page's own address, or its `<base href>`. */
   base: string;

@@ -1,0 +1,58 @@
+/** Crawlers of others, each run in a process of its own that keeps the same of each page as ours. */
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { goTool } from "../../testing/go-tool.ts";
+import { TOOLS } from "../../tools.ts";
+import type { Crawled } from "./crawl.ts";
+
+const run = promisify(execFile);
+const SCRAPY = "2.19.0";
+
+export interface CrawlCost extends Crawled {
+  cpuMs: number;
+  /** The most memory that its process had resident. */
+  peakBytes: number;
+}
+
+interface CrawlTask {
+  url: string;
+  /** The limit of pages. */
+  pages: number;
+  /** Where the pages go, as lines of JSON. */
+  output: string;
+}
+
+export type Crawler = (task: CrawlTask) => Promise<CrawlCost>;
+
+/** Builds the crawler of a Go library. Undefined where Go is missing. */
+export async function colly(): Promise<Crawler | undefined> {
+  const version = "2.3.0";
+  // As seen from the folder of goTool.
+  const folder = "../bench/crawl/colly";
+  const program = await goTool({ name: "bench-colly", version, package: ".", folder });
+  return program === undefined ? undefined : (task) => costOf(program, [], task);
+}
+
+/** Installs the crawler of a Python library. Undefined where Python or the library cannot be had. */
+export function scrapy(): Crawler | undefined {
+  const environment = join(TOOLS, `bench-scrapy-${SCRAPY}`);
+  const python = join(environment, "bin/python");
+  try {
+    if (!existsSync(join(environment, "bin/scrapy"))) {
+      execFileSync("python3", ["-m", "venv", environment]);
+      execFileSync(python, ["-m", "pip", "install", "-q", `scrapy==${SCRAPY}`]);
+    }
+  } catch {
+    return undefined; // A figure less, and nothing that fails.
+  }
+  const program = join(import.meta.dirname, "scrapy/crawl.py");
+  return (task) => costOf(python, [program], task);
+}
+
+async function costOf(program: string, parameters: string[], task: CrawlTask): Promise<CrawlCost> {
+  const { url, pages, output } = task;
+  const { stdout } = await run(program, [...parameters, url, String(pages), output]);
+  return JSON.parse(stdout);
+}
