@@ -8,7 +8,7 @@ import type { PdfPart } from "./join-pdfs.ts";
 import type { JoinStep } from "./join-thread.ts";
 import type { PdfOverlay } from "./stamp-pages.ts";
 
-/** Memory of the objects of the parts; their bytes come on top. 5,000 pages of text need some 400 MiB. */
+/** Memory of the objects of the parts; their bytes come on top. 1,200 pages of text need less than 250 MiB with both. */
 const JOIN_HEAP_MIB_MAX = 1_024;
 
 export class PdfJoiner implements AsyncDisposable {
