@@ -112,7 +112,7 @@ export const PdfRequest = z
       );
     }
   })
-  .meta({ examples: [{ html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } }] })
+  .meta({ example: { html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } } })
   .transform(normalizePage);
 export type PdfRequest = z.output<typeof PdfRequest>;
 
