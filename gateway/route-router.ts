@@ -60,7 +60,7 @@ export function routeRouter(
       checkAccount,
       ...(route.permissions ? [checkPermission(route.permissions, route)] : []),
       checkNamespace(route),
-      ...(route.body ? [readBody(route.body, budget)] : []),
+      ...(route.body ? [readBody({ ...route.body, takesFiles: route.takesFiles }, budget)] : []),
       handle(route),
     ];
   }

@@ -31,6 +31,12 @@ import {
 import { carry } from "./tunnel.ts";
 import { type TunnelHold, TunnelHolds } from "./tunnel-holds.ts";
 
+/** A site that is nowhere but behind one proxy. */
+export interface LocalSite {
+  readonly host: string;
+  answer(url: URL, request: IncomingMessage, response: ServerResponse): void;
+}
+
 export interface EgressProxyOptions {
   guard: EgressGuard;
   /** Bytes a task may move, both ways together; past them everything is cut until the next `begin`. */
@@ -73,6 +79,7 @@ export class EgressProxy {
   #active = 0;
   readonly #answering = new WeakSet<Socket>();
   #introduced: Promise<void> | undefined;
+  #site: LocalSite | undefined;
 
   /** Listens on a port of 127.0.0.1 that the system chooses. */
   static async open(options: EgressProxyOptions): Promise<EgressProxy> {
@@ -143,6 +150,11 @@ export class EgressProxy {
     return this.#marked.add(request);
   }
 
+  /** Answers requests for the site's host, which leave for no network then. */
+  serve(site: LocalSite): void {
+    this.#site = site;
+  }
+
   /** Asks before anything more goes through a tunnel to the address's host and port, until it is disposed of. */
   holdTunnels(url: URL, hold: TunnelHold): Disposable {
     return this.#tunnelHolds.add(targetOfUrl(url), hold);
@@ -190,6 +202,10 @@ export class EgressProxy {
       return;
     }
     const url = new URL(request.url);
+    if (url.host === this.#site?.host) {
+      this.#site.answer(url, request, response);
+      return;
+    }
     const target = targetOfUrl(url);
     const failed = (error: unknown) => answerFailure(response, this.#record(target, error));
     if (!this.#admit(failed)) return;

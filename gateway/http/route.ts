@@ -49,6 +49,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   query: Q;
   /** An optional body may be absent, which is read as `{}`. */
   body?: { schema: B; bytesMax: number; isOptional?: true };
+  /** The body may also be a form: its field `files` as parts, and the others as JSON in the part `options`. */
+  takesFiles?: true;
   /** Error codes besides those that the declaration implies. */
   refusals?: readonly ErrorCode[];
   wording?: RefusalWording;

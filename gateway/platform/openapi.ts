@@ -89,13 +89,31 @@ function operationOf(route: Route, operationId: string): Json {
           requestBody: {
             required: route.body.isOptional !== true,
             description: `At most ${route.body.bytesMax} bytes`,
-            content: { "application/json": bodyContent(route.body.schema) },
+            content: {
+              "application/json": bodyContent(route.body.schema),
+              ...(route.takesFiles && { "multipart/form-data": FORM_CONTENT }),
+            },
           },
         }
       : {}),
     responses: { ...answersOf(route), ...refusalAnswers(route) },
   };
 }
+
+const FORM_CONTENT: Json = {
+  schema: {
+    type: "object",
+    properties: {
+      options: { type: "object", description: "The fields of the JSON body but files" },
+      files: {
+        type: "array",
+        items: { type: "string", format: "binary" },
+        description: "Each with its path as the name of the file",
+      },
+    },
+  },
+  encoding: { options: { contentType: "application/json" } },
+};
 
 /** One permission is enough, from an API token or from an OAuth access token. */
 const securityOf = ({ permissions = [] }: Route): Json[] => [

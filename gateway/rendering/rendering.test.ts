@@ -76,7 +76,7 @@ describe("routes of rendering", () => {
 
   it("renderPdf() refuses each fault with its pointer, and X-Browser-Ms-Used", async () => {
     const faults: [unknown, string, RegExp][] = [
-      [{}, "/url", /exactly one of url and html/],
+      [{}, "/url", /exactly one of url, html and files/],
       [{ html: "x", url: "http://example.com" }, "/url", /exactly one/],
       [{ html: "x", pdfoptions: {} }, "/pdfoptions", /Unknown field.*pdfOptions/],
       [{ html: "x", pdfOptions: { scale: 2.01 } }, "/pdfOptions/scale", /a number from 0\.1 to 2$/],
@@ -212,7 +212,7 @@ describe("routes of rendering", () => {
     it("takeScreenshot() refuses each fault with its pointer, and asks no worker", async () => {
       const options = (screenshotOptions: object) => ({ ...PNG, screenshotOptions });
       const faults: [object, string, RegExp][] = [
-        [{}, "/url", /exactly one of url and html/],
+        [{}, "/url", /exactly one of url, html and files/],
         [options({ quality: 80 }), "/screenshotOptions/quality", /none with a png/],
         [options({ type: "gif" }), "/screenshotOptions/type", /png.*jpeg.*webp/],
         [options({ fullpage: true }), "/screenshotOptions/fullpage", /Unknown field.*fullPage/],

@@ -44,6 +44,7 @@ const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => 
 const RENDERS = {
   method: "post",
   tag: "Rendering",
+  takesFiles: true,
   permissions: ["browser-rendering.write"],
   parameters: AccountPath,
   query: RenderQuery,

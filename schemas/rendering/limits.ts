@@ -63,6 +63,21 @@ export const TALL_PICTURE_PIXELS_MAX = 6 * SCREENSHOT_PIXELS_MAX;
 /** Rows of a piece are a multiple of this, so that they are whole device pixels at a density of two decimals. */
 export const TILE_ROWS_UNIT = 100;
 
+// --- Documents from files ---
+
+/** Files of one page: a site of documentation has some hundred. Each is a part of a form, and an entry of a list. */
+export const FILES_MAX = 500;
+/** Characters of a file's path: several folders deep, with names as long as file systems have them. */
+export const FILE_NAME_CHARS_MAX = 1_024;
+/** Documents of one PDF: the chapters of a book. Each is a page that a browser loads, one after the other. */
+export const SOURCES_MAX = 100;
+/** Bytes of the PDFs that become one. They are in memory as a whole, several times over. */
+export const JOINED_PDF_BYTES_MAX = 100_000_000;
+/** Characters of a title, an author, a subject, or of all keywords of a PDF. */
+export const METADATA_CHARS_MAX = 2_000;
+/** Keywords of a PDF, and authors of a page. */
+export const KEYWORDS_MAX = 100;
+
 // --- Results as text ---
 
 /**

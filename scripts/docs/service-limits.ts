@@ -88,6 +88,11 @@ import {
 import {
   ACCESSIBILITY_NODES_MAX,
   BROWSER_TIME_CHECK_MS,
+  FILE_NAME_CHARS_MAX,
+  FILES_MAX,
+  JOINED_PDF_BYTES_MAX,
+  KEYWORDS_MAX,
+  METADATA_CHARS_MAX,
   PAGES_PER_COMPUTING_PAGE,
   RENDER_CACHE_BYTES_MAX,
   RENDER_CACHE_SECONDS,
@@ -99,6 +104,7 @@ import {
   SCREENSHOT_BYTES_MAX,
   SCREENSHOT_PIXELS_MAX,
   SCREENSHOT_SIDE_PX_MAX,
+  SOURCES_MAX,
   TALL_PICTURE_PIXELS_MAX,
   TALL_PICTURE_PX_MAX,
 } from "../../schemas/rendering/limits.ts";
@@ -170,7 +176,22 @@ export const RENDERING: readonly LimitRow[] = [
     `${time(BROWSER_SECONDS_PER_DAY * 1_000)} a day (UTC, [settable](configuration.md)), checked when a page is queued, when it starts, and every ${time(BROWSER_TIME_CHECK_MS)} while it loads`,
     "429 with Retry-After until midnight UTC",
   ],
-  ["body of a request for a page", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
+  ["body of a request for a page, with its files", `${bytes(RENDER_BODY_BYTES_MAX)}`, "413"],
+  [
+    "files of a page; characters of the path of one",
+    `${count(FILES_MAX)}; ${count(FILE_NAME_CHARS_MAX)}`,
+    "400",
+  ],
+  [
+    "sources of one PDF; bytes of their PDFs",
+    `${count(SOURCES_MAX)}; ${bytes(JOINED_PDF_BYTES_MAX)}`,
+    "400; 422",
+  ],
+  [
+    "characters of a title, an author, a subject or all keywords of a PDF; keywords",
+    `${count(METADATA_CHARS_MAX)}; ${count(KEYWORDS_MAX)}`,
+    "400; longer ones of a page are cut",
+  ],
   [
     "a picture; a png of a full page",
     `${count(SCREENSHOT_SIDE_PX_MAX)} device pixels a side, ${count(SCREENSHOT_PIXELS_MAX)} in all, ${bytes(SCREENSHOT_BYTES_MAX)}; ${count(TALL_PICTURE_PX_MAX)} down, ${count(TALL_PICTURE_PIXELS_MAX)} in all`,

@@ -7,40 +7,67 @@ interface PdfObject {
   stream: string;
 }
 
-/** The text of each page in order, without the blanks that only its layout has. */
+/** The text of each page in order, without the blanks that only its layout has; what is drawn over the page comes last. */
 export function pageTexts(bytes: Buffer): string[] {
   const objects = readObjects(bytes);
   const pages = Array.from(objects.values()).filter(({ dictionary }) =>
     /\/Type \/Page\b/.test(dictionary),
   );
-  return pages.map(({ dictionary }) => {
+  const streamOf = (id: string) => objects.get(Number(id))?.stream ?? "";
+  const textOf = (dictionary: string, content: string) => {
     const fonts = Array.from(dictionary.matchAll(/\/(F\d+) (\d+) 0 R/g), ([, name = "", id]) => {
       const toUnicode = /\/ToUnicode (\d+) 0 R/.exec(objects.get(Number(id))?.dictionary ?? "");
-      return [name, readCharacters(objects.get(Number(toUnicode?.[1]))?.stream ?? "")] as const;
+      return [name, readCharacters(streamOf(toUnicode?.[1] ?? ""))] as const;
     });
-    const contents = /\/Contents (\d+) 0 R/.exec(dictionary)?.[1];
-    return readText(objects.get(Number(contents))?.stream ?? "", new Map(fonts));
+    return readText(content, new Map(fonts));
+  };
+  return pages.map(({ dictionary }) => {
+    const contents = /\/Contents (?:\[([^\]]*)\]|(\d+ 0 R))/.exec(dictionary);
+    const ids = (contents?.[1] ?? contents?.[2] ?? "").matchAll(/(\d+) 0 R/g);
+    const own = Array.from(ids, ([, id = ""]) => streamOf(id)).join("\n");
+    const over = objects.get(Number(/\/TrunklineOverlay (\d+) 0 R/.exec(dictionary)?.[1]));
+    return textOf(dictionary, own) + (over ? textOf(over.dictionary, over.stream) : "");
   });
 }
 
-/** Returns the faults of the cross-reference table (ISO 32000-1, 7.5.4); empty if none. */
+/** Returns the faults of the cross-reference tables (ISO 32000-1, 7.5.4 and 7.5.6); empty if none. */
 export function tableFaults(bytes: Buffer): string[] {
   const source = bytes.toString("latin1");
-  const at = Number(/startxref\s+(\d+)\s+%%EOF\s*$/.exec(source)?.[1]);
-  const [head, size] = /^xref\n0 (\d+)\n/.exec(source.slice(at)) ?? [];
-  if (head === undefined) return [`no table at ${at}`];
   const faults: string[] = [];
-  for (let id = 1; id < Number(size); id++) {
-    const entry = source.substr(at + head.length + id * 20, 20);
-    const [, offset, kind] = /^(\d{10}) \d{5} ([nf])[ \r]\n$/.exec(entry) ?? [];
-    if (offset === undefined) faults.push(`entry of object ${id} is "${entry}"`);
-    else if (kind === "n" && !source.startsWith(`${id} 0 obj`, Number(offset)))
-      faults.push(`object ${id} is not at ${offset}`);
+  let at = Number(/startxref\s+(\d+)\s+%%EOF\s*$/.exec(source)?.[1]);
+  for (let updates = 0; updates < 3 && !Number.isNaN(at); updates++) {
+    const table = readTable(source, at);
+    if (table === undefined) return [...faults, `no table at ${at}`];
+    for (const [id, entry] of table.entries) {
+      const [, offset, kind] = /^(\d{10}) \d{5} ([nf])[ \r]\n$/.exec(entry) ?? [];
+      if (offset === undefined) faults.push(`entry of object ${id} is "${entry}"`);
+      else if (kind === "n" && !source.startsWith(`${id} 0 obj`, Number(offset)))
+        faults.push(`object ${id} is not at ${offset}`);
+    }
+    if (!table.trailer.startsWith("trailer")) faults.push("no trailer behind the table");
+    const highest = Math.max(...table.entries.keys());
+    const size = Number(/\/Size (\d+)\b/.exec(table.trailer)?.[1]);
+    if (!(size > highest)) faults.push(`the trailer has the size ${size}, and object ${highest}`);
+    at = Number(
+      /\/Prev (\d+)/.exec(table.trailer.slice(0, table.trailer.indexOf("startxref")))?.[1],
+    );
   }
-  const trailer = source.slice(at + head.length + Number(size) * 20);
-  if (!trailer.startsWith("trailer")) faults.push("no trailer behind the table");
-  if (!new RegExp(`/Size ${size}\\b`).test(trailer)) faults.push("the trailer has another size");
   return faults;
+}
+
+function readTable(source: string, at: number) {
+  if (!source.startsWith("xref\n", at)) return undefined;
+  const entries = new Map<number, string>();
+  let next = at + "xref\n".length;
+  for (;;) {
+    const [head, first, count] = /^(\d+) (\d+)\n/.exec(source.slice(next, next + 24)) ?? [];
+    if (head === undefined) return { entries, trailer: source.slice(next).trimStart() };
+    next += head.length;
+    for (let index = 0; index < Number(count); index++) {
+      entries.set(Number(first) + index, source.slice(next, next + 20));
+      next += 20;
+    }
+  }
 }
 
 function readObjects(bytes: Buffer): Map<number, PdfObject> {

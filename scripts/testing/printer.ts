@@ -16,6 +16,7 @@ import {
 } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
 import { type PrintedPdf, printPdf } from "../../actors/rendering/workers/render/print-pdf.ts";
+import { printSources } from "../../actors/rendering/workers/render/print-sources.ts";
 import { RenderCache } from "../../actors/rendering/workers/render/render-cache.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
@@ -82,7 +83,10 @@ export async function startPrint(
     parameters: PdfRequest.parse(request),
     deadlineAt: clock.now() + deadlineMs,
   };
-  return await printPdf(pool, task, { signal, clock });
+  const { sources } = task.parameters;
+  return sources
+    ? await printSources(pool, { ...task, sources }, { signal, clock })
+    : await printPdf(pool, task, { signal, clock });
 }
 
 export class Pdf {

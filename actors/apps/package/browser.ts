@@ -9,7 +9,7 @@ import type { ScreenshotRequest } from "../../../schemas/rendering/http/screensh
 import type { Camelized } from "./camel-case.ts";
 import type { RestBinding } from "./rest-binding.ts";
 
-/** A page by its `url` or `html`, and `pdfOptions`. */
+/** A page by its `url`, `html` or `files`, or several `sources`; and `pdfOptions`. */
 export type PdfInput = z.input<typeof PdfRequest>;
 /** A page likewise, `selector` for one element of it, and `screenshotOptions`. */
 export type ScreenshotInput = z.input<typeof ScreenshotRequest>;

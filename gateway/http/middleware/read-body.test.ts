@@ -8,7 +8,10 @@ import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
 import { localsOf } from "../locals.ts";
+import { endStalledBodies } from "./end-stalled-bodies.ts";
 import { type BodyBudget, readBody } from "./read-body.ts";
+
+const STALL_MS = 200;
 
 describe("read body", () => {
   let gateway: TestGateway;
@@ -141,6 +144,8 @@ describe("readBody()", () => {
       response.json(localsOf(response).body);
     };
     app.post("/optional", readBody({ bytesMax: 100, isOptional: true }, budget), echo);
+    const form = readBody({ bytesMax: 10_000, takesFiles: true }, budget);
+    app.post("/form", endStalledBodies(STALL_MS), form, echo);
     const refuse: ErrorRequestHandler = (error, _request, response, _next) => {
       response.status(error instanceof ActorError ? ERRORS[error.code].status : 500);
       response.end(String(error));
@@ -166,6 +171,35 @@ describe("readBody()", () => {
     expect(await (await optional('{"a":1}', CHUNKED)).json()).to.deep.equal({ a: 1 });
     expect((await optional("{", CHUNKED)).status).to.equal(400);
     expect((await optional("{}", { "content-type": "text/plain" })).status).to.equal(415);
+  });
+
+  describe("of forms", () => {
+    const type = "multipart/form-data; boundary=b";
+    const head = '--b\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\n';
+
+    it("counts their bytes, and takes them packed too", async () => {
+      const body = gzipSync(`${head}abc\r\n--b--\r\n`);
+      const headers = { "Content-Type": type, "Content-Encoding": "gzip" };
+      const answer = await fetch(`${url}form`, { method: "POST", headers, body });
+      expect(await answer.json()).to.deep.equal({ files: [{ name: "a", base64: "YWJj" }] });
+      while (budget.bytes > 0) await new Promise(setImmediate);
+      budget.bytes = BODIES_BYTES_MAX;
+      expect((await fetch(`${url}form`, { method: "POST", headers, body })).status).to.equal(503);
+      const bomb = gzipSync(`${head}${"x".repeat(10_000)}\r\n--b--\r\n`);
+      budget.bytes = 0;
+      const refused = await fetch(`${url}form`, { method: "POST", headers, body: bomb });
+      expect(refused.status).to.equal(413);
+    });
+
+    it("ends one that stops halfway, and gives its bytes back", async () => {
+      const socket = connect(Number(new URL(url).port), "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(`POST /form HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\n`);
+      socket.write(`Content-Length: 5000\r\n\r\n${head}abc`);
+      while (budget.bytes === 0) await new Promise(setImmediate);
+      await once(socket, "close");
+      while (budget.bytes > 0) await new Promise(setImmediate);
+    });
   });
 
   it("counts the bytes read of a body until its response ends", async () => {

@@ -1,10 +1,11 @@
-/** Reads a JSON body up to its route's limit, and bounds the bytes of all bodies that the gateway holds at once. */
+/** Reads a body, JSON or a form, up to its route's limit, and bounds the bytes of all bodies that the gateway holds at once. */
 import { finished, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../../schemas/limits.ts";
 import { localsOf } from "../locals.ts";
+import { readForm } from "../read-form.ts";
 import { readJson } from "../read-json.ts";
 
 /** Bytes read so far of all bodies that one gateway is reading. */
@@ -13,7 +14,11 @@ export interface BodyBudget {
 }
 
 export function readBody(
-  { bytesMax, isOptional = false }: { bytesMax: number; isOptional?: boolean },
+  {
+    bytesMax,
+    isOptional = false,
+    takesFiles = false,
+  }: { bytesMax: number; isOptional?: boolean; takesFiles?: boolean | undefined },
   budget: BodyBudget,
 ): RequestHandler {
   return async (request, response, next) => {
@@ -21,7 +26,8 @@ export function readBody(
       localsOf(response).body = {};
       return next();
     }
-    checkType(request);
+    const isForm = takesFiles && FORM.test(typeOf(request));
+    if (!isForm) checkType(request, takesFiles);
     const declared = Number(request.get("content-length") ?? 0);
     if (declared > bytesMax) throw tooLarge(bytesMax);
     if (budget.bytes + declared > BODIES_BYTES_MAX) throw tooMany();
@@ -31,33 +37,43 @@ export function readBody(
       open = false;
       budget.bytes -= held;
     });
-    const body = await readBytes(request, (bytes) => {
+    const chunks = heldChunks(request, (bytes) => {
       if (!open) throw clientLeft();
       if (held + bytes > bytesMax) throw tooLarge(bytesMax);
       if (budget.bytes + bytes > BODIES_BYTES_MAX) throw tooMany();
       held += bytes;
       budget.bytes += bytes;
     });
-    if (body.length === 0) {
-      throw new ActorError("invalid_request", "Cannot accept body: expected a JSON object");
-    }
-    localsOf(response).body = readJson(body);
+    localsOf(response).body = isForm
+      ? await readForm(chunks, typeOf(request))
+      : await readWhole(chunks);
     next();
   };
+}
+
+const FORM = /^multipart\/form-data\s*;/i;
+const typeOf = (request: Request) => request.get("content-type") ?? "";
+
+async function readWhole(chunks: AsyncIterable<Buffer>): Promise<unknown> {
+  const body = Buffer.concat(await Array.fromAsync(chunks));
+  if (body.length > 0) return readJson(body);
+  throw new ActorError("invalid_request", "Cannot accept body: expected a JSON object");
 }
 
 const isEmpty = ({ headers }: Request) =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
 
-/** Reads and decompresses a whole body. Calls `hold` before it keeps a piece; `hold` may throw a refusal. */
-async function readBytes(request: Request, hold: (bytes: number) => void): Promise<Buffer> {
+/** Reads and decompresses a body. Calls `hold` before it passes a piece on; `hold` may throw a refusal. */
+async function* heldChunks(
+  request: Request,
+  hold: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
   const stream = unpacked(request);
-  const chunks: Buffer[] = [];
   try {
     // The refusal is sent on the same connection, so reading must not destroy it.
     for await (const chunk of stream.iterator({ destroyOnReturn: stream !== request })) {
       hold(chunk.length);
-      chunks.push(chunk);
+      yield chunk;
     }
   } catch (error) {
     if (error instanceof ActorError) throw error;
@@ -65,7 +81,6 @@ async function readBytes(request: Request, hold: (bytes: number) => void): Promi
     if (stream === request) throw error;
     throw new ActorError("invalid_request", "Cannot accept body: it cannot be unpacked");
   }
-  return Buffer.concat(chunks);
 }
 
 function unpacked(request: Request): Readable {
@@ -94,12 +109,12 @@ function unpackerOf(encoding: string) {
   }
 }
 
-function checkType(request: Request): void {
-  const type = request.get("content-type") ?? "";
+function checkType(request: Request, takesFiles: boolean): void {
+  const type = typeOf(request);
   if (/^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?;?$/i.test(type)) return;
   throw new ActorError(
     "unsupported_media_type",
-    `Cannot read body: its type is "${type}", expected application/json in UTF-8`,
+    `Cannot read body: its type is "${type}", expected application/json in UTF-8${takesFiles ? ", or multipart/form-data" : ""}`,
   );
 }
 

@@ -1,9 +1,9 @@
 /** The body of a crawl request: the start, the extent, and the formats of each page. */
 import { z } from "zod";
 import { shapedLike } from "../../http/shaped-like.ts";
+import { HttpUrl } from "../../rendering/http/document-source.ts";
 import { jsonQuestionFields, jsonQuestionRules } from "../../rendering/http/json-question.ts";
 import {
-  HttpUrl,
   pageParameterFields,
   unsentFields,
   userAgentField,

@@ -18,14 +18,14 @@ const HELLO = { html: "<h1>Hello</h1>" };
 export const ContentRequest = z
   .strictObject(pageFields)
   .check(pageRules)
-  .meta({ title: "ContentRequest", examples: [HELLO] })
+  .meta({ title: "ContentRequest", example: HELLO })
   .transform(normalizePage);
 export type ContentRequest = z.output<typeof ContentRequest>;
 
 export const MarkdownRequest = z
   .strictObject(pageFields)
   .check(pageRules)
-  .meta({ title: "MarkdownRequest", examples: [HELLO] })
+  .meta({ title: "MarkdownRequest", example: HELLO })
   .transform(normalizePage);
 export type MarkdownRequest = z.output<typeof MarkdownRequest>;
 
@@ -44,7 +44,7 @@ export const LinksRequest = z
       .describe("Only links that a person can see: displayed, and taking room"),
   })
   .check(pageRules)
-  .meta({ examples: [{ url: "https://example.com", excludeExternalLinks: true }] })
+  .meta({ example: { url: "https://example.com", excludeExternalLinks: true } })
   .transform(normalizePage);
 export type LinksRequest = z.output<typeof LinksRequest>;
 
@@ -65,7 +65,7 @@ export const ScrapeRequest = z
       .describe("What to look for; the answer has one entry for each, in this order"),
   })
   .check(pageRules)
-  .meta({ examples: [{ ...HELLO, elements: [{ selector: "h1" }] }] })
+  .meta({ example: { ...HELLO, elements: [{ selector: "h1" }] } })
   .transform(normalizePage);
 export type ScrapeRequest = z.output<typeof ScrapeRequest>;
 
@@ -89,7 +89,7 @@ export const SnapshotRequest = z
   })
   .check(pageRules)
   .check(pictureSizeRules)
-  .meta({ examples: [{ ...HELLO, formats: ["markdown", "screenshot"] }] })
+  .meta({ example: { ...HELLO, formats: ["markdown", "screenshot"] } })
   .transform(normalizePage);
 export type SnapshotRequest = z.output<typeof SnapshotRequest>;
 
@@ -122,7 +122,7 @@ export const AccessibilityTreeRequest = z
     ),
   })
   .check(pageRules)
-  .meta({ examples: [HELLO] })
+  .meta({ example: HELLO })
   .transform(normalizePage);
 export type AccessibilityTreeRequest = z.output<typeof AccessibilityTreeRequest>;
 

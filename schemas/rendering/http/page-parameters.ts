@@ -7,13 +7,11 @@ import {
   DEVICE_SCALE_FACTOR_MAX,
   GOTO_TIMEOUT_MS,
   GOTO_TIMEOUT_MS_MAX,
-  HTML_BYTES_MAX,
   PATTERN_CHARS_MAX,
   PATTERNS_MAX,
   SELECTOR_CHARS_MAX,
   TAG_CHARS_MAX,
   TAGS_MAX,
-  URL_CHARS_MAX,
   USER_AGENT_CHARS_MAX,
   VIEWPORT_PX_MAX,
   WAIT_TIMEOUT_MS,
@@ -29,17 +27,10 @@ import {
   SETTLE_MS_MAX,
 } from "../limits.ts";
 import { Cookies } from "./cookies.ts";
+import { HttpUrl, SubmittedHtml } from "./document-source.ts";
+import { Files, missingFiles, type PageFile, type Source } from "./page-files.ts";
 import { pageWorldFields } from "./page-world.ts";
 import { compilePattern } from "./request-pattern.ts";
-
-/** An absolute http or https address. */
-export const HttpUrl = z
-  .string()
-  .max(URL_CHARS_MAX)
-  .refine((text) => isHttpUrl(text), {
-    error: "Expected an absolute URL that begins with http:// or https://",
-  })
-  .meta({ format: "uri" });
 
 export const RESOURCE_TYPES = [
   "document",
@@ -180,17 +171,10 @@ const Credential = z.string().min(1).max(CREDENTIAL_CHARS_MAX);
 
 /** The fields, to be spread into the strict object of an endpoint; finish that with `pageRules`. */
 export const pageParameterFields = {
-  url: HttpUrl.optional().describe("Address of the page; exactly one of url and html"),
-  html: z
-    .string()
-    .min(1)
-    .refine((html) => Buffer.byteLength(html) <= HTML_BYTES_MAX, {
-      error: `Expected at most ${HTML_BYTES_MAX} bytes`,
-    })
-    .optional()
-    .describe(
-      "The document itself; exactly one of url and html. Its origin is about:blank, so relative addresses lead nowhere",
-    ),
+  url: HttpUrl.optional().describe("Address of the page; exactly one of url, html and files"),
+  html: SubmittedHtml.optional().describe(
+    "The document itself; exactly one of url, html and files. Its origin is about:blank, so relative addresses lead nowhere",
+  ),
   addStyleTag: z
     .array(StyleTag)
     .max(TAGS_MAX)
@@ -281,6 +265,7 @@ export type WaitForFunction = z.output<typeof WaitForFunction>;
 /** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
 export const documentFields = {
   ...pageWorldFields,
+  files: Files.optional(),
   waitForFunction: WaitForFunction.optional().describe(
     "JavaScript to call in the page, after waitForSelector, until it gives something true",
   ),
@@ -316,6 +301,8 @@ interface PageSource {
   userAgent?: string | undefined;
   setExtraHTTPHeaders?: Record<string, string> | undefined;
   html?: string | undefined;
+  files?: readonly PageFile[] | undefined;
+  sources?: readonly Source[] | undefined;
   cookies?: { url?: string | undefined; domain?: string | undefined }[] | undefined;
   gotoOptions?: z.output<typeof GotoOptions> | undefined;
   goToOptions?: z.output<typeof GotoOptions> | undefined;
@@ -327,9 +314,17 @@ export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): v
     issues.push({ code: "custom", path, message, input: value });
   // An unknown field may be one of the two, misspelt, and has its own message.
   const misspelt = issues.some(({ code, path }) => code === "unrecognized_keys" && !path?.length);
-  const sources = [value.url, value.html].filter((source) => source !== undefined);
-  if (sources.length === 2 || (sources.length === 0 && !misspelt)) {
-    fault(["url"], "Expected exactly one of url and html");
+  // The files of several sources belong to them.
+  const { url, html, sources, files } = value;
+  const given = [url, html, sources ?? files].filter((source) => source !== undefined);
+  if (given.length > 1 || (given.length === 0 && !misspelt)) {
+    fault(
+      ["url"],
+      `Expected exactly one of ${sources ? "url, html and sources" : "url, html and files"}`,
+    );
+  }
+  if (issues.length === 0) {
+    for (const { path, message } of missingFiles(value)) fault(path, message);
   }
   if (value.gotoOptions !== undefined && value.goToOptions !== undefined) {
     fault(["goToOptions"], "Expected at most one of gotoOptions and goToOptions");
@@ -380,9 +375,4 @@ export function unsentFields({ setExtraHTTPHeaders = {} }: PageSource): [string,
 /** The added field that names the browser, as it is spelled, and its value. */
 export function userAgentField({ setExtraHTTPHeaders = {} }: PageSource) {
   return Object.entries(setExtraHTTPHeaders).find(([name]) => name.toLowerCase() === "user-agent");
-}
-
-function isHttpUrl(text: string): boolean {
-  const protocol = URL.parse(text)?.protocol;
-  return protocol === "http:" || protocol === "https:";
 }

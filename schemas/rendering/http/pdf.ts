@@ -9,6 +9,7 @@ import {
   PRINT_TIMEOUT_MS_MAX,
   TEMPLATE_CHARS_MAX,
 } from "../../limits.ts";
+import { Sources } from "./page-files.ts";
 import {
   documentFields,
   normalizePage,
@@ -16,6 +17,7 @@ import {
   pageRules,
 } from "./page-parameters.ts";
 import { contentAreaOf, Format, Length } from "./paper.ts";
+import { PdfMetadata } from "./pdf-metadata.ts";
 
 const PageRanges = z
   .string()
@@ -71,6 +73,7 @@ export const PdfOptions = z
     omitBackground: flag(false).describe("Transparent where the page has no background"),
     tagged: flag(true).describe("Accessible (tagged) PDF"),
     outline: flag(false).describe("Bookmarks from headings; makes the PDF tagged"),
+    metadata: PdfMetadata.optional(),
     timeout: z
       .int()
       .min(1)
@@ -93,10 +96,23 @@ export const PdfRequest = z
   .strictObject({
     ...pageParameterFields,
     ...documentFields,
+    sources: Sources.optional(),
     pdfOptions: PdfOptions.optional().describe("How the page is printed"),
   })
   .check(pageRules)
-  .meta({ examples: [{ html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } }] })
+  .check(({ value, issues }) => {
+    if (value.sources === undefined) return;
+    const refused = (path: string[], message: string) =>
+      issues.push({ code: "custom", path, message, input: value });
+    if (value.report) refused(["report"], "Expected none with sources, which are several pages");
+    if (value.pdfOptions?.pageRanges) {
+      refused(
+        ["pdfOptions", "pageRanges"],
+        "Expected none with sources: all their pages are printed",
+      );
+    }
+  })
+  .meta({ example: { html: "<h1>Hello</h1>", pdfOptions: { format: "a4" } } })
   .transform(normalizePage);
 export type PdfRequest = z.output<typeof PdfRequest>;
 

@@ -108,7 +108,7 @@ export const ScreenshotRequest = z
     const message = "Expected at most one of selector and fullPage";
     issues.push({ code: "custom", path: ["selector"], message, input: value });
   })
-  .meta({ examples: [{ html: "<h1>Hello</h1>", screenshotOptions: { type: "png" } }] })
+  .meta({ example: { html: "<h1>Hello</h1>", screenshotOptions: { type: "png" } } })
   .transform(normalizePage);
 export type ScreenshotRequest = z.output<typeof ScreenshotRequest>;
 

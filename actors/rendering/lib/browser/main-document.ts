@@ -37,14 +37,17 @@ export class MainDocument implements Disposable {
   readonly #egress: EgressProxy;
   readonly #session: CDPSession;
   readonly #hasPatterns: boolean;
+  /** Its files come with the request, from no site. */
+  readonly #isSubmitted: boolean;
   #asked: Asked | undefined;
   #answer: Answer | undefined;
   readonly #watching = new DisposableStack();
 
   constructor(
     { page, frameId, egress }: { page: Page; frameId: string; egress: EgressProxy },
-    { rejectRequestPattern = [] }: FilterParameters = {},
+    { rejectRequestPattern = [], files }: FilterParameters & { files?: unknown } = {},
   ) {
+    this.#isSubmitted = files !== undefined;
     this.#hasPatterns = rejectRequestPattern.length > 0;
     this.#page = page;
     this.#frameId = frameId;
@@ -74,7 +77,7 @@ export class MainDocument implements Disposable {
 
   /** The status of the document as its site answered it. Undefined for a submitted document. */
   get status(): number | undefined {
-    return this.#answer?.status;
+    return this.#isSubmitted ? undefined : this.#answer?.status;
   }
 
   /** The refusal for a navigation that failed so. */

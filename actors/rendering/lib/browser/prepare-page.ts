@@ -8,7 +8,7 @@ import type { RenderContext } from "./render-context.ts";
 import { type FilterHooks, filterRequests } from "./request-filter.ts";
 
 /** The common part of all requests for a page, without the options of the result. */
-export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage">;
+export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage" | "sources">;
 
 /** A page of a crawl has no geolocation. */
 type Prepared = Pick<RenderContext, "session" | "evaluate"> &
@@ -28,7 +28,8 @@ export async function preparePage(
   const { setJavaScriptEnabled, addStyleTag, addScriptTag } = parameters;
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
-  if (parameters.url !== undefined) await context.authorize();
+  const { url, files } = parameters;
+  if (url !== undefined || files !== undefined) await context.authorize();
   // These calls are independent, and each takes a round trip.
   await Promise.all([
     // By our session, as no other emulation: the last session of a page resets it where the page changes its process,

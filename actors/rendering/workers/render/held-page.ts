@@ -14,10 +14,11 @@ import { type Limits, loadPage } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
 import { NavigationCount } from "../../lib/browser/navigation-count.ts";
 import { hasNavigatedAway } from "../../lib/browser/navigation-errors.ts";
-import { type PageRequest, preparePage } from "../../lib/browser/prepare-page.ts";
+import { preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { settled } from "../../lib/browser/settled.ts";
 import { RequestsInFlight } from "../../lib/browser/wait-for-quiet.ts";
+import { type OpenedRequest, openFiles } from "./open-files.ts";
 import { doActions } from "./page-actions.ts";
 import { PageRecord } from "./record-page.ts";
 import { watchComputing } from "./watch-computing.ts";
@@ -107,11 +108,12 @@ export class HeldPage implements AsyncDisposable {
   }
 
   /** Brings the page to the state its caller wants it in; see `loadPage`. */
-  async load(parameters: PageRequest): Promise<MainDocument> {
+  async load(parameters: OpenedRequest): Promise<MainDocument> {
     if (parameters.report) this.#record = this.#resources.use(new PageRecord(this.context));
     await preparePage(this.context, parameters);
     const limits = { ...this.limits, waitUntil: "settled" as const };
-    const document = await loadPage(this.context, parameters, limits);
+    const opened = await openFiles(this.context, parameters, this.limits);
+    const document = await loadPage(this.context, opened, limits);
     const { actions = [], bestAttempt: isBestAttempt = false } = parameters;
     if (actions.length > 0) {
       const requests = new RequestsInFlight(this.context.page, this.limits.clock);

@@ -14,7 +14,8 @@ const CHROMIUMS = new RegExp(
   String.raw`/Creator ${TEXT}\n/Producer ${TEXT}\n/CreationDate ${TEXT}\n/ModDate ${TEXT}>>$`,
   "s",
 );
-const OURS = `/Creator (${MADE_BY})\n/Producer (${MADE_BY})\n/CreationDate (${MADE_AT})\n/ModDate (${MADE_AT})`;
+/** The end of the information dictionary of every PDF. */
+export const MADE_BY_US = `/Creator (${MADE_BY})\n/Producer (${MADE_BY})\n/CreationDate (${MADE_AT})\n/ModDate (${MADE_AT})`;
 const INFORMATION_STARTS = "1 0 obj\n<<";
 const OBJECT_ENDS = "\nendobj\n";
 
@@ -28,6 +29,15 @@ export function hasInformation(head: Uint8Array): boolean {
   return Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(OBJECT_ENDS);
 }
 
+/** The title in the information dictionary as it is written, with its key; empty where there is none. */
+export function titleOf(head: Uint8Array): string {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+  const start = bytes.indexOf(INFORMATION_STARTS);
+  const dictionary = bytes.toString("latin1", start, bytes.indexOf(OBJECT_ENDS, start));
+  const at = dictionary.lastIndexOf("/Creator ");
+  return dictionary.slice(INFORMATION_STARTS.length, at);
+}
+
 /** The same bytes with the information dictionary rewritten in place. */
 export function neutralize(head: Uint8Array): Uint8Array {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
@@ -37,8 +47,8 @@ export function neutralize(head: Uint8Array): Uint8Array {
   const fields = CHROMIUMS.exec(dictionary);
   assert(start >= 0 && fields !== null, "the PDF does not begin with its information dictionary");
   const room = fields[0].length - ">>".length;
-  assert(OURS.length <= room, "the PDF has no room for its information");
-  bytes.write(`${OURS.padEnd(room)}>>`, start + fields.index, "latin1");
+  assert(MADE_BY_US.length <= room, "the PDF has no room for its information");
+  bytes.write(`${MADE_BY_US.padEnd(room)}>>`, start + fields.index, "latin1");
   return bytes;
 }
 

@@ -4,6 +4,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { PDF_BYTES_MAX, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
+import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
 import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import { drawingSettled } from "../../lib/browser/drawing-settled.ts";
@@ -12,7 +13,8 @@ import type { MainDocument } from "../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { refusedByBrowser } from "./held-page.ts";
 import { fontsReady, loadedSoon } from "./page-ready.ts";
-import { hasInformation, neutralize, PageCounter } from "./pdf-metadata.ts";
+import { hasInformation, neutralize, PageCounter, titleOf } from "./pdf-metadata.ts";
+import { PDF_END_BYTES, propertiesUpdate, readProperties } from "./pdf-properties.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
 /**
@@ -35,10 +37,15 @@ export class PdfStream {
   bytes = 0;
   /** Whether all of it has been read. */
   ended = false;
+  /** Properties of the request and of the page. */
+  readonly properties: PdfMetadata;
   readonly #context: RenderContext;
   readonly #handle: string;
   readonly #signal: AbortSignal;
   readonly #counter = new PageCounter();
+  /** The title as it is written, and the last bytes, which an update of the properties refers to. */
+  #title = "";
+  #end = Buffer.alloc(0);
 
   static async print(
     context: RenderContext,
@@ -58,7 +65,11 @@ export class PdfStream {
         const patience = { ...waiting, ms: Math.min(LOAD_REST_MS, ms / 2) };
         await scrollThrough(context, options, patience);
       }
-      await Promise.all([fontsReady(context, waiting), drawingSettled(context, waiting)]);
+      const [properties] = await Promise.all([
+        readProperties(context, pdfOptions?.metadata),
+        fontsReady(context, waiting),
+        drawingSettled(context, waiting),
+      ]);
       document.check();
       if (pdfOptions?.omitBackground) {
         const color = { r: 0, g: 0, b: 0, a: 0 };
@@ -72,15 +83,19 @@ export class PdfStream {
         .send("Page.printToPDF", printParameters(pdfOptions))
         .catch((cause) => Promise.reject(printError(cause)));
       if (printed.stream === undefined) throw new Error("Cannot print: Chromium gave no stream");
-      return new PdfStream(context, printed.stream, signal);
+      return new PdfStream(context, { handle: printed.stream, properties, signal });
     });
   }
 
   /** Use `print`. */
-  constructor(context: RenderContext, handle: string, signal: AbortSignal) {
+  constructor(
+    context: RenderContext,
+    parts: { handle: string; properties: PdfMetadata; signal: AbortSignal },
+  ) {
     this.#context = context;
-    this.#handle = handle;
-    this.#signal = signal;
+    this.properties = parts.properties;
+    this.#handle = parts.handle;
+    this.#signal = parts.signal;
   }
 
   /** Pages of what has been read. */
@@ -94,10 +109,18 @@ export class PdfStream {
     if (this.bytes === 0) {
       while (!this.ended && !hasInformation(piece))
         piece = Buffer.concat([piece, await this.#read()]);
+      this.#title = titleOf(piece);
       piece = neutralize(piece);
     }
     this.#counter.read(piece);
     this.bytes += piece.length;
+    this.#end = Buffer.concat([this.#end, piece.subarray(-PDF_END_BYTES)]).subarray(-PDF_END_BYTES);
+    if (this.ended) {
+      const about = { end: this.#end.toString("latin1"), length: this.bytes, title: this.#title };
+      const update = propertiesUpdate(this.properties, about);
+      if (update.length > 0) piece = Buffer.concat([piece, update]);
+      this.bytes += update.length;
+    }
     if (this.bytes > PDF_BYTES_MAX) {
       throw new ActorError(
         "page_not_printable",

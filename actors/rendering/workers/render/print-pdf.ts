@@ -8,7 +8,7 @@ import { HeldPage, type PageTask } from "./held-page.ts";
 import { onDevice } from "./page-device.ts";
 import { PdfStream } from "./pdf-stream.ts";
 
-interface PdfTask extends Omit<PageTask, "action"> {
+export interface PdfTask extends Omit<PageTask, "action"> {
   parameters: PdfRequest;
 }
 

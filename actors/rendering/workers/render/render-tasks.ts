@@ -21,6 +21,7 @@ import type { Action } from "./held-page.ts";
 import type { Output, PageParameters, ReadAnswer } from "./outputs/output.ts";
 import { membersOf } from "./outputs/read-text.ts";
 import { type PrintedPdf, printPdf } from "./print-pdf.ts";
+import { printSources } from "./print-sources.ts";
 import type { RenderCache } from "./render-cache.ts";
 import { renderPage } from "./render-page.ts";
 import { pictureOutput } from "./take-screenshot.ts";
@@ -60,7 +61,10 @@ export class RenderTasks {
     }
     return await this.#tried(task, input.account, async (signal, hold) => {
       const held = { ...input, hold, setWaiting: task.setWaiting };
-      const printed = await printPdf(pool, held, { signal, clock });
+      const { sources } = input.parameters;
+      const printed = sources
+        ? await printSources(pool, { ...held, sources }, { signal, clock })
+        : await printPdf(pool, held, { signal, clock });
       if (printed.report) return await this.#reported(printed, printed.report, task, input);
       const reply = printed.summary();
       const about = () => ({ pages: printed.trailer().pages, status: reply.status });

@@ -1,0 +1,34 @@
+import { expect } from "chai";
+import { refusalOf } from "../../../../scripts/testing/refusal.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
+import { markdownHtml } from "./markdown-html.ts";
+import { renderMarkdown } from "./render-markdown.ts";
+
+describe("pages of Markdown", () => {
+  const limits = { signal: new AbortController().signal, clock: systemClock };
+
+  it("are whole documents, with the ids that links name", () => {
+    const html = markdownHtml("# One & <i>two</i>\n\n## Über uns!\n\n## Über uns!\n");
+    expect(html).to.match(/^<!doctype html><html><head><meta charset="utf-8">/);
+    expect(html).to.contain("<title>One &amp; two</title>");
+    const ids = Array.from(html.matchAll(/ id="([^"]*)"/g), ([, id]) => id);
+    expect(ids).to.deep.equal(["one--two", "über-uns", "über-uns-1"]);
+  });
+
+  it("have the properties of front matter, and only of front matter at the top", () => {
+    const html = markdownHtml('---\ntitle: A "b" <c>\nlang: de\nempty:\nlist:\n  - x\n---\ntext');
+    expect(html)
+      .to.contain('<html lang="de">')
+      .and.contain("<title>A &quot;b&quot; &lt;c></title>");
+    expect(html).to.contain("<body><p>text</p>");
+    expect(markdownHtml("text\n\n---\ntitle: x\n---\n")).to.contain("<title>title: x</title>");
+    expect(markdownHtml("")).to.contain("<body></body>");
+  });
+
+  it("are made on a thread, for a bounded time", async () => {
+    expect(await renderMarkdown("# x", limits)).to.contain("<h1");
+    const refused = await refusalOf(renderMarkdown("# x", { ...limits, ms: 1 }));
+    expect(refused.code).to.equal("page_not_printable");
+    expect(refused.message).to.contain("longer than 1 ms");
+  }).timeout(20_000);
+});

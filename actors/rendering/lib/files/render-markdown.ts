@@ -1,0 +1,37 @@
+/** Makes pages of Markdown on threads, each for one document: some documents take for ever. */
+import { Worker } from "node:worker_threads";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { moduleBeside } from "../../../../schemas/module-beside.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { within } from "../../../runtime/lib/time-limit.ts";
+
+/** Time and memory of one document. A guide of 1 MB takes 0.3 s and some 100 MB with its thread. */
+export const MARKDOWN_PAGE_MS = 15_000;
+const MARKDOWN_PAGE_HEAP_MIB_MAX = 512;
+
+/** Resolves to the HTML of the page. */
+export async function renderMarkdown(
+  markdown: string,
+  { signal, clock, ms = MARKDOWN_PAGE_MS }: { signal: AbortSignal; clock: Clock; ms?: number },
+): Promise<string> {
+  const worker = new Worker(moduleBeside(import.meta.url, "./markdown-html-thread"), {
+    resourceLimits: { maxOldGenerationSizeMb: MARKDOWN_PAGE_HEAP_MIB_MAX },
+    // The thread needs no environment of this process.
+    env: {},
+    execArgv: [],
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  worker.once("message", resolve);
+  worker.on("error", ({ message }: Error) => reject(refused(message)));
+  const error = () => refused(`it takes longer than ${ms} ms`);
+  try {
+    worker.postMessage(markdown);
+    return await within({ ms, error, signal, clock }, () => promise);
+  } finally {
+    await worker.terminate();
+  }
+}
+
+function refused(reason: string): ActorError {
+  return new ActorError("page_not_printable", `Cannot make a page of the Markdown: ${reason}`);
+}

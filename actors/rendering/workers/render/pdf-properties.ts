@@ -1,0 +1,82 @@
+/**
+ * The properties of a PDF beyond its title: those of the request, and those of the page's meta tags. They are added
+ * behind the bytes of Chromium as an update (ISO 32000-1, 7.5.6), so that a large PDF still leaves piece by piece, and
+ * its tags, links and outline stay as they are.
+ */
+import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
+import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { MADE_BY_US } from "./pdf-metadata.ts";
+
+/** Keys of the information dictionary (ISO 32000-1, 14.3.3). */
+const KEYS = {
+  title: "Title",
+  author: "Author",
+  subject: "Subject",
+  keywords: "Keywords",
+} as const;
+const NAMES = Object.keys(KEYS) as (keyof typeof KEYS)[];
+const INFORMATION_ID = 1;
+/** Bytes from the last trailer of Chromium to the end of its PDF. */
+export const PDF_END_BYTES = 256;
+const PDF_END =
+  /trailer\n<<\/Size (\d+)\n\/Root (\d+) 0 R\n\/Info 1 0 R>>\nstartxref\n(\d+)\n%%EOF\s*$/;
+
+/** Reads the meta tags. Properties of the request win. */
+export async function readProperties(
+  context: Pick<RenderContext, "evaluate">,
+  given: PdfMetadata = {},
+): Promise<PdfMetadata> {
+  // Our own script makes it.
+  const found = (await context.evaluate(META_TAGS)) as Record<string, string>;
+  const all = NAMES.map((name) => [name, given[name] ?? (found[name] || undefined)] as const);
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Returns the bytes that follow a PDF of Chromium to give it these properties; none where it has them. `end` is the end
+ * of the PDF, `length` its length, and `title` its title as it is written there.
+ */
+export function propertiesUpdate(
+  properties: PdfMetadata,
+  { end, length, title }: { end: string; length: number; title: string },
+): Buffer {
+  const written = NAMES.flatMap((name) => {
+    const text = properties[name];
+    return text === undefined ? [] : [`/${KEYS[name]} ${pdfText(text)}\n`];
+  });
+  if (written.length === 0) return Buffer.alloc(0);
+  const [, size, root, tableAt] = PDF_END.exec(end) ?? [];
+  if (size === undefined) throw new Error("Cannot add properties: the PDF has no known end");
+  const kept = properties.title === undefined ? title : "";
+  const object = `${INFORMATION_ID} 0 obj\n<<${kept}${written.join("")}${MADE_BY_US}>>\nendobj\n`;
+  const offset = String(length).padStart(10, "0");
+  const table = `xref\n${INFORMATION_ID} 1\n${offset} 00000 n \n`;
+  const references = `/Root ${root} 0 R\n/Info ${INFORMATION_ID} 0 R\n/Prev ${tableAt}`;
+  const trailer = `trailer\n<</Size ${size}\n${references}>>\n`;
+  const startsAt = length + object.length;
+  return Buffer.from(`${object}${table}${trailer}startxref\n${startsAt}\n%%EOF\n`, "latin1");
+}
+
+/** Writes a text string: ASCII as it is, other text in UTF-16 (ISO 32000-1, 7.9.2.2). */
+function pdfText(text: string): string {
+  if (/^[ -~]*$/.test(text)) return `(${text.replace(/[\\()]/g, "\\$&")})`;
+  const bytes = Buffer.from(`\uFEFF${text}`, "utf16le").swap16();
+  return `<${bytes.toString("hex").toUpperCase()}>`;
+}
+
+// Runs in the page. Most pages have the description that searches show, and few a subject.
+const META_TAGS = `(() => {
+  const read = (name) => [...document.querySelectorAll('meta[name="' + name + '" i][content]')]
+    .slice(0, ${KEYWORDS_MAX})
+    .map(({ content }) => content.trim())
+    .filter((content) => content !== "")
+    .join(", ")
+    .slice(0, ${METADATA_CHARS_MAX})
+    .toWellFormed();
+  return {
+    author: read("author"),
+    subject: read("subject") || read("description"),
+    keywords: read("keywords"),
+  };
+})()`;

@@ -1,0 +1,150 @@
+/** Prints several documents one after the other, and makes one PDF of them. */
+import { ActorError } from "../../../../schemas/errors.ts";
+import type { Source } from "../../../../schemas/rendering/http/page-files.ts";
+import { JOINED_PDF_BYTES_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
+import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
+import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
+import { HeldPage } from "./held-page.ts";
+import { onDevice } from "./page-device.ts";
+import { PdfStream } from "./pdf-stream.ts";
+import { type PrintedSource, printOverlays } from "./print-overlays.ts";
+import type { PdfTask, PrintedPdf } from "./print-pdf.ts";
+
+/** The title, as long as a property may be. */
+const TITLE = `document.title.slice(0, ${METADATA_CHARS_MAX}).toWellFormed()`;
+
+interface Printing {
+  pool: BrowserPool;
+  task: PdfTask;
+  limits: { signal: AbortSignal; clock: Clock };
+  joiner: PdfJoiner;
+  /** Bytes of the PDFs of all sources. */
+  bytesMax: number;
+  /** Browser time and bytes so far. */
+  spent: { browserMs: number; bytes: number };
+}
+
+/** Rejects as `printPdf` does. The status is the highest that a site answered. */
+export async function printSources(
+  pool: BrowserPool,
+  { sources, ...task }: PdfTask & { sources: readonly Source[] },
+  {
+    bytesMax = JOINED_PDF_BYTES_MAX,
+    ...limits
+  }: { signal: AbortSignal; clock: Clock; bytesMax?: number },
+): Promise<PrintedPdf> {
+  await using joiner = new PdfJoiner(limits.signal);
+  const spent = { browserMs: 0, bytes: 0 };
+  const printing = { pool, task, limits, joiner, bytesMax, spent };
+  const printed: PrintedSource[] = [];
+  for (const [index, source] of sources.entries()) {
+    printed.push(await named(`sources/${index}`, printing, () => print(printing, index, source)));
+  }
+  const { pdfOptions } = task.parameters;
+  const overlays = pdfOptions?.displayHeaderFooter
+    ? await named("header and footer", printing, () => overlay(printing, printed))
+    : [];
+  // What is left to do needs no browser.
+  task.setWaiting?.(true);
+  const properties = { title: printed[0]?.title ?? "", ...printed[0]?.properties };
+  const bytes = await joiner.finish({ ...properties, ...pdfOptions?.metadata }, overlays);
+  const statuses = printed.flatMap(({ status = [] }) => status);
+  const status = statuses.length > 0 ? { status: Math.max(...statuses) } : {};
+  const pages = printed.reduce((sum, { sizes }) => sum + sizes.length, 0);
+  const known = { browserMs: spent.browserMs, bytes: bytes.length, pages };
+  return {
+    chunks: once(bytes),
+    browserMs: () => spent.browserMs,
+    summary: () => ({ ...known, ...status }),
+    trailer: () => known,
+    report: undefined,
+  };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+async function print(
+  printing: Printing,
+  index: number,
+  { file, ...source }: Source,
+): Promise<PrintedSource> {
+  const { pool, task, limits, joiner, spent } = printing;
+  const { sources: _, files, ...shared } = task.parameters;
+  const document = file === undefined ? source : { files, document: file };
+  const parameters = onDevice({ ...shared, ...document }, "print");
+  const { deadlineAt, setWaiting } = task;
+  // The time of the task counts from its first page on.
+  const hold = index === 0 ? task.hold : undefined;
+  await using held = await HeldPage.open(
+    pool,
+    { action: "print", deadlineAt, hold, setWaiting },
+    limits,
+  );
+  const pdfOptions = shared.pdfOptions && { ...shared.pdfOptions, displayHeaderFooter: false };
+  const { pdf, ...about } = await held.explained(async () => {
+    using document = await held.load(parameters);
+    const options = { ...parameters, pdfOptions };
+    const stream = await PdfStream.print(held.context, options, { ...held.limits, document });
+    const pdf = await readAll(stream, printing);
+    const title = String(await held.context.evaluate(TITLE));
+    const { properties } = stream;
+    return { pdf, title, properties, url: held.context.page.url(), status: document.status };
+  });
+  held.leave();
+  spent.browserMs += held.browserMs;
+  const address = source.html === undefined ? about.url : undefined;
+  return { ...about, sizes: await joiner.add({ pdf, address }) };
+}
+
+async function overlay(printing: Printing, printed: readonly PrintedSource[]) {
+  const { pool, task, limits, spent } = printing;
+  const { deadlineAt, setWaiting, parameters } = task;
+  const held = await HeldPage.open(pool, { action: "print", deadlineAt, setWaiting }, limits);
+  await using _ = held;
+  const overlays = await held.explained(() =>
+    printOverlays(held, {
+      pdfOptions: parameters.pdfOptions,
+      printed,
+      read: (stream) => readAll(stream, printing),
+    }),
+  );
+  held.leave();
+  spent.browserMs += held.browserMs;
+  return overlays;
+}
+
+async function readAll(
+  stream: PdfStream,
+  { spent, bytesMax }: Pick<Printing, "spent" | "bytesMax">,
+): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  while (!stream.ended) {
+    const piece = await stream.read();
+    pieces.push(piece);
+    spent.bytes += piece.length;
+    if (spent.bytes > bytesMax) {
+      const most = `${bytesMax} bytes are the most in all`;
+      throw new ActorError("page_not_printable", `Cannot join the PDFs: ${most}`);
+    }
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Runs a part of the work. Its failures name the part, and have the browser time of all parts. */
+async function named<T>(part: string, { spent }: Printing, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof BrowserDiedError) {
+      const browserMs = spent.browserMs + error.browserMs;
+      throw new BrowserDiedError(error.message, { cause: error.cause, browserMs });
+    }
+    if (!(error instanceof ActorError)) throw error;
+    const browserMs = spent.browserMs + (error.details.browserMs ?? 0);
+    throw new ActorError(error.code, `${error.message} (${part})`, { ...error.details, browserMs });
+  }
+}

@@ -1,0 +1,99 @@
+/** Kills the processes under a request with files: another worker has them too, and a lost gateway leaves nothing. */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PDFDocument } from "@cantoo/pdf-lib";
+import { expect } from "chai";
+import { startNats, type TestNatsServer } from "../../scripts/testing/nats-server.ts";
+import { type Credentials, RoleProcess } from "../../scripts/testing/role-process.ts";
+import { until } from "../../scripts/testing/until.ts";
+
+/** More than one message of the bus holds, so that the worker fetches them from the gateway. */
+const LARGE = "x".repeat(3_000_000);
+
+describe("files in progress on several machines", function () {
+  this.timeout(300_000);
+  let folder: string;
+  let nats: TestNatsServer;
+  let actors: RoleProcess;
+  let gateway: RoleProcess;
+  let browser: RoleProcess;
+  const others: RoleProcess[] = [];
+  let credentials: Credentials;
+
+  const start = (name: string, roles: string) =>
+    RoleProcess.start(name, folder, {
+      TRUNKLINE_ROLES: roles,
+      TRUNKLINE_NATS_URL: nats.url,
+      TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+    });
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-files-"));
+    // Browsers run as another user where we are root, and have their profiles in here.
+    await chmod(folder, 0o755);
+    nats = await startNats();
+    actors = await start("actors", "actors");
+    gateway = await start("gateway-0", "gateway");
+    browser = await start("browser-0", "browser");
+    await Promise.all([actors, gateway, browser].map((instance) => instance.ready()));
+    credentials = await gateway.credentials();
+  });
+  afterEach(async () => {
+    const all = [actors, gateway, browser, ...others.splice(0)];
+    await Promise.all(all.map((instance) => instance[Symbol.asyncDispose]()));
+    await nats.stop();
+    await rm(folder, { recursive: true, maxRetries: 10 });
+  });
+
+  async function another(name: string, roles: string): Promise<RoleProcess> {
+    const instance = await start(name, roles);
+    others.push(instance);
+    await instance.ready();
+    return instance;
+  }
+
+  /** Two documents, of which the second waits long enough to break something meanwhile. */
+  async function print({ url }: RoleProcess) {
+    const form = new FormData();
+    const waiting = {
+      function: "document.title !== 'slow' || performance.now() > 5000",
+      timeout: 60_000,
+    };
+    const sources = [{ file: "a.html" }, { file: "b.html" }];
+    form.append("options", JSON.stringify({ sources, waitForFunction: waiting }));
+    form.append("files", new Blob([`<title>first</title><script src=x.js></script>`]), "a.html");
+    form.append("files", new Blob(["<title>slow</title>"]), "b.html");
+    form.append("files", new Blob([`document.title += ${JSON.stringify(LARGE)}.length`]), "x.js");
+    const response = await fetch(
+      `${url}/v4/accounts/${credentials.account_id}/browser-rendering/pdf?cacheTTL=0`,
+      { method: "POST", headers: { Authorization: `Bearer ${credentials.api_token}` }, body: form },
+    );
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect(response.status, bytes.toString("utf8", 0, 500)).to.equal(200);
+    const document = await PDFDocument.load(bytes);
+    return `${document.getTitle()} ${document.getPageCount()}`;
+  }
+  async function inUse(): Promise<number> {
+    const metrics = await browser.metrics().catch(() => "");
+    return Number(/^trunkline_browser_contexts_in_use (\d+)$/m.exec(metrics)?.[1] ?? 0);
+  }
+
+  it("are printed by another worker when theirs is killed", async () => {
+    const printed = print(gateway);
+    await until("a browser is at them", async () => (await inUse()) > 0);
+    browser.signal("SIGKILL");
+    await another("browser-1", "browser");
+    expect(await printed).to.equal(`first${LARGE.length} 2`);
+  });
+
+  it("are given up when their gateway is killed, and the next request is served", async () => {
+    const lost = print(gateway).catch((error: Error) => error);
+    await until("a browser is at them", async () => (await inUse()) > 0);
+    gateway.signal("SIGKILL");
+    expect(await lost).to.be.an("error");
+    await until("the browser is free again", async () => (await inUse()) === 0, 60_000);
+    const next = await another("gateway-1", "gateway");
+    expect(await print(next)).to.equal(`first${LARGE.length} 2`);
+  });
+});
