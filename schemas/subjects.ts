@@ -144,6 +144,14 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const turnSubject = (kind: string, lane: string, key: string) =>
   `${taskSubject(kind, lane)}.${encodeKey(key)}`;
 export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
+/** The subject that a task is queued on. */
+export const queueSubject = (task: {
+  kind: string;
+  lane: string;
+  key: string;
+  inTurns: boolean;
+}) =>
+  task.inTurns ? turnSubject(task.kind, task.lane, task.key) : taskSubject(task.kind, task.lane);
 export const keyOfTurn = (kind: string, lane: string, subject: string) =>
   decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
 /** A consumer's name has no dots, and is at most 255 characters long: `digest` stands for the key. */

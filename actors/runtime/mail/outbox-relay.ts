@@ -8,17 +8,17 @@ import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts"
 import {
   addressOf,
   mailSubject,
+  queueSubject,
   STREAMS,
   sentSubject,
   shardOf,
-  taskSubject,
 } from "../../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
-import { encodeTask } from "../tasks/task.ts";
+import { queueTask } from "../tasks/queue-task.ts";
 
 /** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
 const LANE_RETRY_MS = 100;
@@ -38,8 +38,8 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
-  /** Shards with a task whose lane is full: their other tasks wait with it, their mail does not. */
-  readonly #blocked = new Set<Shard>();
+  /** By shard, the full queues of its tasks: other tasks to them wait too. */
+  readonly #blocked = new Map<Shard, Set<string>>();
   #running = false;
 
   /**
@@ -115,11 +115,13 @@ export class OutboxRelay {
   #publishable(shard: Shard): readonly OutboxEntry[] {
     const { entries } = shard.outbox;
     const { direct } = shard.sends;
-    const isBlocked = this.#blocked.has(shard);
-    if (direct.size === 0 && !isBlocked) return entries;
+    const blocked = this.#blocked.get(shard);
+    if (direct.size === 0 && !blocked) return entries;
     const handed = new Set(Array.from(direct.values(), ({ address }) => address));
-    return entries.filter(({ message: { to, kind, key } }) =>
-      to === "worker" ? !isBlocked : !handed.has(addressOf(kind, key)),
+    return entries.filter(({ message }) =>
+      message.to === "worker"
+        ? !blocked?.has(queueOf(message))
+        : !handed.has(addressOf(message.kind, message.key)),
     );
   }
 
@@ -133,8 +135,10 @@ export class OutboxRelay {
           this.#published.add(entry);
         }),
       );
-      const refused = results.find((result) => result.status === "rejected");
-      if (refused) this.#block(shard, refused.reason);
+      for (const [index, { message }] of entries.entries()) {
+        const result = results[index];
+        if (result?.status === "rejected") this.#block(shard, queueOf(message), result.reason);
+      }
       return {
         shard,
         entries: entries.filter((_, index) => results[index]?.status === "fulfilled"),
@@ -143,14 +147,17 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** Tries the shard's tasks again later: workers drain a full lane. */
-  #block(shard: Shard, error: unknown): void {
+  /** Tries the shard's tasks to this queue again later: workers drain a full one. */
+  #block(shard: Shard, queue: string, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)
       this.#logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
-    this.#blocked.add(shard);
+    const blocked = this.#blocked.get(shard) ?? new Set();
+    if (blocked.has(queue)) return;
+    this.#blocked.set(shard, blocked.add(queue));
     void this.#clock.wait(LANE_RETRY_MS).then(() => {
-      this.#blocked.delete(shard);
+      blocked.delete(queue);
+      if (blocked.size === 0) this.#blocked.delete(shard);
       this.add(shard);
     });
   }
@@ -160,14 +167,12 @@ export class OutboxRelay {
    * run twice.
    */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
-    const id = `${shard.number}-${number}`;
-    await writeAtomically(this.#bus, [
-      {
-        subject: taskSubject(message.kind, message.lane ?? ""),
-        payload: encodeTask({ ...message, id }),
-        headers: { "Nats-Msg-Id": id },
-      },
-    ]);
+    const { kind, lane = "", inTurns = false } = message;
+    await queueTask(
+      this.#bus,
+      { kind, lane, inTurns },
+      { ...message, id: `${shard.number}-${number}` },
+    );
   }
 
   async #publishMail(groups: Group[]): Promise<void> {
@@ -220,6 +225,9 @@ export class OutboxRelay {
     this.#drained();
   }
 }
+
+const queueOf = ({ kind, lane = "", key, inTurns }: OutboxEntry["message"]) =>
+  queueSubject({ kind, lane, key, inTurns: inTurns === true });
 
 /** The `sent` mark once these entries are published. */
 function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
