@@ -29,6 +29,7 @@ import {
   SETTLE_MS_MAX,
 } from "../limits.ts";
 import { Cookies } from "./cookies.ts";
+import { JobWebhook } from "./job-webhook.ts";
 import { pageWorldFields } from "./page-world.ts";
 import { compilePattern } from "./request-pattern.ts";
 
@@ -281,6 +282,9 @@ export type WaitForFunction = z.output<typeof WaitForFunction>;
 /** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
 export const documentFields = {
   ...pageWorldFields,
+  webhook: JobWebhook.optional().describe(
+    "Where the end of the job is posted, signed; only with the header field Prefer: respond-async",
+  ),
   waitForFunction: WaitForFunction.optional().describe(
     "JavaScript to call in the page, after waitForSelector, until it gives something true",
   ),
