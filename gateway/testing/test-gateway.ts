@@ -71,6 +71,8 @@ export interface TestGateway {
   ask(path: string, asking?: Asking): Promise<Answered>;
   /** A token with just these permissions. */
   tokenWith(...permissions: Permission[]): Promise<string>;
+  /** A token that opens everything in another account. */
+  tokenIn(accountId: string): Promise<string>;
   /** Tells the gateway that it is to stop soon. */
   drain(): void;
   stop(): Promise<void>;
@@ -170,6 +172,7 @@ export async function testGateway({
     clock,
     ask,
     tokenWith: (...permissions) => giveToken(actors, accountId, permissions),
+    tokenIn: (account) => giveToken(actors, account, ALL_PERMISSIONS),
     drain: () => stopping.abort(),
     async stop() {
       server.closeAllConnections();

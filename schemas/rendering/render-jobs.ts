@@ -113,7 +113,7 @@ export const renderJobs = defineContract({
     },
     /** From a worker: whether its task still is to go on. */
     check: { input: z.object(ofTask), reply: Wanted },
-    /** From a worker, before it stores so many bytes of a result. Refuses past the account's bytes. */
+    /** From a worker, before it stores these bytes of a result. Refuses past the account's bytes. */
     reserve: {
       input: z.object({ ...ofTask, bytes: z.int().min(0), bytesMax: BytesMax }),
       reply: Nothing,

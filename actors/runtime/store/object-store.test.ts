@@ -129,7 +129,14 @@ describe("ObjectStore", function () {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-object-"));
     const file = join(folder, "job.pdf");
     try {
-      await nats("get", RENDER_JOBS_STORE.bucket, "account/job.pdf", "--output", file, "--no-progress");
+      await nats(
+        "get",
+        RENDER_JOBS_STORE.bucket,
+        "account/job.pdf",
+        "--output",
+        file,
+        "--no-progress",
+      );
       expect(await readFile(file)).to.deep.equal(content);
     } finally {
       await rm(folder, { recursive: true });

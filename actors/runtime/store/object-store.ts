@@ -4,7 +4,12 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import { JetStreamApiError } from "@nats-io/jetstream";
-import { type ObjectStore as NatsObjectStore, type ObjectInfo, Objm } from "@nats-io/obj";
+import {
+  type ObjectStore as NatsObjectStore,
+  type ObjectInfo,
+  Objm,
+  setSha256Backend,
+} from "@nats-io/obj";
 import { ActorError } from "../../../schemas/errors.ts";
 import { BLOB_CHUNK_BYTES } from "../../../schemas/limits.ts";
 import { objectSubjects } from "../../../schemas/subjects.ts";
@@ -132,6 +137,8 @@ export class ObjectStore {
 
   /** The bucket is declared with the streams, so its existence is not checked here. */
   #open(): Promise<NatsObjectStore> {
+    // By default the library hashes in JavaScript.
+    setSha256Backend("native");
     this.#store ??= new Objm(this.#bus.jetstream.jetstream()).open(this.#bucket, false);
     return this.#store;
   }

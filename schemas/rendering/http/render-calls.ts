@@ -18,7 +18,7 @@ export function requestOf(call: RenderCall): z.ZodType {
 
 export interface AnswerForm {
   mediaType: string;
-  /** Of a file with such an answer. */
+  /** The extension of a file with such an answer. */
   extension: string;
   /** The text around the bytes of the worker. */
   before: string;

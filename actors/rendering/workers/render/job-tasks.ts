@@ -77,6 +77,8 @@ export class JobTasks {
       return { send: [...(typeof send === "function" ? send() : send), ended] };
     } finally {
       finished.abort(OVER);
+      // Closes a page whose answer was not read to its end.
+      cancelled.abort(OVER);
     }
   }
 
