@@ -8,7 +8,6 @@ import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts"
 import {
   addressOf,
   mailSubject,
-  queueSubject,
   STREAMS,
   sentSubject,
   shardOf,
@@ -38,8 +37,8 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
-  /** By shard, the full queues of its tasks: other tasks to them wait too. */
-  readonly #blocked = new Map<Shard, Set<string>>();
+  /** Shards with a task whose queue is full: their other tasks wait with it, their mail does not. */
+  readonly #blocked = new Set<Shard>();
   #running = false;
 
   /**
@@ -115,13 +114,11 @@ export class OutboxRelay {
   #publishable(shard: Shard): readonly OutboxEntry[] {
     const { entries } = shard.outbox;
     const { direct } = shard.sends;
-    const blocked = this.#blocked.get(shard);
-    if (direct.size === 0 && !blocked) return entries;
+    const isBlocked = this.#blocked.has(shard);
+    if (direct.size === 0 && !isBlocked) return entries;
     const handed = new Set(Array.from(direct.values(), ({ address }) => address));
-    return entries.filter(({ message }) =>
-      message.to === "worker"
-        ? !blocked?.has(queueOf(message))
-        : !handed.has(addressOf(message.kind, message.key)),
+    return entries.filter(({ message: { to, kind, key } }) =>
+      to === "worker" ? !isBlocked : !handed.has(addressOf(kind, key)),
     );
   }
 
@@ -135,10 +132,8 @@ export class OutboxRelay {
           this.#published.add(entry);
         }),
       );
-      for (const [index, { message }] of entries.entries()) {
-        const result = results[index];
-        if (result?.status === "rejected") this.#block(shard, queueOf(message), result.reason);
-      }
+      const refused = results.find((result) => result.status === "rejected");
+      if (refused) this.#block(shard, refused.reason);
       return {
         shard,
         entries: entries.filter((_, index) => results[index]?.status === "fulfilled"),
@@ -147,17 +142,14 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** Tries the shard's tasks to this queue again later: workers drain a full one. */
-  #block(shard: Shard, queue: string, error: unknown): void {
+  /** Tries the shard's tasks again later: workers drain a full queue. Meanwhile each try passes on all the others. */
+  #block(shard: Shard, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)
       this.#logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
-    const blocked = this.#blocked.get(shard) ?? new Set();
-    if (blocked.has(queue)) return;
-    this.#blocked.set(shard, blocked.add(queue));
+    this.#blocked.add(shard);
     void this.#clock.wait(LANE_RETRY_MS).then(() => {
-      blocked.delete(queue);
-      if (blocked.size === 0) this.#blocked.delete(shard);
+      this.#blocked.delete(shard);
       this.add(shard);
     });
   }
@@ -225,9 +217,6 @@ export class OutboxRelay {
     this.#drained();
   }
 }
-
-const queueOf = ({ kind, lane = "", key, inTurns }: OutboxEntry["message"]) =>
-  queueSubject({ kind, lane, key, inTurns: inTurns === true });
 
 /** The `sent` mark once these entries are published. */
 function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
