@@ -1,7 +1,10 @@
 import { expect } from "chai";
 import { OUTGOING_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
+import { MESSAGE_BYTES_MAX, TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
 import {
+  JOB_WEBHOOK_SECRET_CHARS_MAX,
+  JOB_WEBHOOK_URL_CHARS_MAX,
   RENDER_JOB_KEPT_MS,
   RENDER_JOB_LOST_MS,
   RENDER_JOBS_AT_ONCE_MAX,
@@ -328,6 +331,22 @@ describe("render-jobs", () => {
     expect(jobs.now).to.be.at.least(createdAt + 2 * RENDER_JOB_KEPT_MS);
   });
 
+  it("tend() sends no more at once than a transition may, whatever the webhooks are", () => {
+    // JSON writes each of these characters as six.
+    const url = `https://x/${"\u0001".repeat(JOB_WEBHOOK_URL_CHARS_MAX - 10)}`;
+    const secret = "s".repeat(2 * JOB_WEBHOOK_SECRET_CHARS_MAX);
+    for (let number = 1; number <= 60; number++) jobs.create(number, { webhook: { url, secret } });
+    jobs.sent = [];
+    let ended = 0;
+    while (ended < 60) {
+      jobs.remind("tend");
+      expect(JSON.stringify(jobs.sent).length).to.be.below(TRANSITION_SEND_BYTES_MAX);
+      ended += jobs.taken("jobEnded").length;
+      jobs.sent = [];
+    }
+    expect(ended).to.equal(60);
+  });
+
   it("list() shows the newest first, every job once, by status, and refuses a foreign cursor", () => {
     for (let number = 1; number <= 25; number++) jobs.create(number);
     for (const number of [2, 4, 5]) jobs.complete(number);
@@ -346,6 +365,21 @@ describe("render-jobs", () => {
       const refused = refusal(() => jobs.ask("list", { count: 1, cursor }));
       expect(refused.code, cursor).to.equal("invalid_request");
     }
+  });
+
+  it("list() gives fewer jobs than asked for where they would not fit a reply", () => {
+    const faults = Array(20).fill({ pointer: "é".repeat(256), message: "\u0001".repeat(256) });
+    const error = { code: "invalid_request", message: "\u0001".repeat(2_000), details: { faults } };
+    jobs.fill(100, { status: "failed", endedAt: jobs.now, error });
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = jobs.ask("list", { count: 100, cursor });
+      expect(Buffer.byteLength(JSON.stringify(page))).to.be.below(MESSAGE_BYTES_MAX);
+      seen.push(...page.jobs.map((job) => job.id));
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+    expect(seen).to.deep.equal(Array.from({ length: 100 }, (_, index) => id(100 - index)));
   });
 
   it("the stored state loads again", () => {

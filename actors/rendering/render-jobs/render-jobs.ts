@@ -15,6 +15,9 @@ import { isLost, tend } from "./tend.ts";
 /** A client that was refused because its jobs wait comes back after this. */
 const WAITING_RETRY_S = 30;
 
+/** Bytes of listed jobs, whose errors and addresses may be long. With one more they fit a message. */
+const LISTED_BYTES_MAX = 600_000;
+
 type State = DeepReadonly<RenderJobsState>;
 type Row = DeepReadonly<RenderJobRow>;
 
@@ -66,15 +69,9 @@ export const renderJobsActor = defineActor(renderJobs, {
         .filter(([, job]) => job.number < before && isKept(job, now))
         .filter(([, job]) => status === undefined || job.status === status)
         .sort(([, one], [, other]) => other.number - one.number);
-      const shown = newestFirst.slice(0, count);
-      const last = newestFirst.length > count ? shown.at(-1)?.[1] : undefined;
-      return {
-        state,
-        reply: {
-          jobs: shown.map(([id, job]) => jobOf(id, job)),
-          ...(last && { cursor: String(last.number) }),
-        },
-      };
+      const jobs = firstOf(newestFirst, count);
+      const last = jobs.length < newestFirst.length ? newestFirst[jobs.length - 1]?.[1] : undefined;
+      return { state, reply: { jobs, ...(last && { cursor: String(last.number) }) } };
     },
 
     cancel(state, { id }, context) {
@@ -155,6 +152,19 @@ export const renderJobsActor = defineActor(renderJobs, {
     },
   },
 });
+
+/** The first jobs of a list, as many as fit a reply. */
+function firstOf(list: readonly [id: string, job: Row][], count: number) {
+  const jobs: ReturnType<typeof jobOf>[] = [];
+  let bytes = 0;
+  for (const [id, row] of list.slice(0, count)) {
+    if (bytes > LISTED_BYTES_MAX) break;
+    const job = jobOf(id, row);
+    bytes += Buffer.byteLength(JSON.stringify(job));
+    jobs.push(job);
+  }
+  return jobs;
+}
 
 const runs = (job: Row | undefined, task: string) => job?.status === "running" && job.task === task;
 

@@ -2,8 +2,10 @@
 import { RENDER_JOB_KEPT_MS, RENDER_JOB_LOST_MS } from "../../../schemas/rendering/limits.ts";
 import { isWaiting, type JobsDraft } from "./jobs-draft.ts";
 
-/** Jobs that one transition ends or removes: each may send a webhook, and a transition has 256 sends at most. */
+/** Jobs that one transition ends or removes: each may send two messages, and a transition has 256 sends at most. */
 export const JOBS_TENDED_MAX = 100;
+/** Characters of these messages. With one more, of a webhook with a long address, they fit TRANSITION_SEND_BYTES_MAX. */
+const TENDED_CHARS_MAX = 100_000;
 
 export function tend(draft: JobsDraft): void {
   expire(draft);
@@ -29,13 +31,17 @@ function expire(draft: JobsDraft): void {
     now >= (endedAt ?? createdAt) + RENDER_JOB_KEPT_MS;
   const late = draft.jobs().filter(([, job]) => isOver(job));
   const objects: string[] = [];
+  let chars = 0;
   for (const [id, job] of late.slice(0, JOBS_TENDED_MAX)) {
+    if (chars > TENDED_CHARS_MAX) break;
     if (isWaiting(job)) {
+      const before = draft.sent.length;
       const message = "Cannot finish job: it did not end within 24 hours";
       draft.end(id, job, {
         status: "failed",
         error: { code: "deadline_exceeded", message, details: {} },
       });
+      chars += JSON.stringify(draft.sent.slice(before)).length;
       continue;
     }
     if (job.result) objects.push(job.result.object);
