@@ -54,6 +54,7 @@ import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
 import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
 import { devtoolsSessionsActor } from "./rendering/devtools-sessions/devtools-sessions.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
+import { renderJobsActor } from "./rendering/render-jobs/render-jobs.ts";
 import { DevtoolsWorker } from "./rendering/workers/devtools/devtools-worker.ts";
 import { openRenderWorker } from "./rendering/workers/render/open-render-worker.ts";
 import { gitStorageActor } from "./repositories/git-storage/git-storage.ts";
@@ -101,6 +102,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   oauthKeysActor,
   outgoingWebhookActor,
   packSweepActor,
+  renderJobsActor,
   repoActor,
   repoEventsActor,
   repoTokenActor,

@@ -15,9 +15,12 @@ import { nanos, TimeoutError } from "@nats-io/transport-node";
 import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
+import { RENDER_JOBS_STORE_BYTES_MAX, RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import {
   BLOB_STREAMS,
+  objectSubjects,
+  RENDER_JOBS_STORE,
   STREAMS,
   stateBucket,
   stateSubjects,
@@ -152,7 +155,13 @@ function allStreams({
   const state = Array.from({ length: buckets }, (_, index) =>
     stateStream(stateBucket(index), markerMs),
   );
-  const replicated = [...state, ...RUNTIME_STREAMS, ...AREA_STREAMS, KEPT_STREAM];
+  const replicated = [
+    ...state,
+    ...RUNTIME_STREAMS,
+    ...AREA_STREAMS,
+    RENDER_JOBS_STREAM,
+    KEPT_STREAM,
+  ];
   return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM];
 }
 
@@ -340,6 +349,19 @@ const AREA_STREAMS: StreamDeclaration[] = [
     allow_direct: true,
   },
 ];
+
+/** An object store by its names, as `Objm.create` of the library makes it. */
+const RENDER_JOBS_STREAM: StreamDeclaration = {
+  name: RENDER_JOBS_STORE.stream,
+  description: "Requests and results of rendering jobs",
+  subjects: objectSubjects(RENDER_JOBS_STORE.bucket).all,
+  allow_direct: true,
+  allow_rollup_hdrs: true,
+  // Removes what a process that was killed left behind.
+  max_age: nanos(RENDER_JOBS_STORE_MS),
+  max_bytes: RENDER_JOBS_STORE_BYTES_MAX,
+  discard: DiscardPolicy.New,
+};
 
 const KEPT_STREAM: StreamDeclaration = {
   name: STREAMS.kept,

@@ -49,6 +49,8 @@ import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import { devtoolsRoutes } from "./rendering/devtools/devtools-routes.ts";
 import type { DevtoolsParts } from "./rendering/devtools/devtools-sessions.ts";
 import { liveViewRouter } from "./rendering/devtools/live-view.ts";
+import { jobRoutes } from "./rendering/jobs/job-routes.ts";
+import type { JobsParts } from "./rendering/jobs/start-job.ts";
 import { renderingRoutes } from "./rendering/rendering.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 import { artifactRoutes } from "./repositories/routes/artifacts.ts";
@@ -69,6 +71,8 @@ export interface GatewayParts {
   apps?: AppsParts;
   /** The bus for DevTools sessions. */
   devtools?: DevtoolsBus;
+  /** What rendering jobs need. */
+  jobs?: JobsParts;
   /** On a single machine: the ports of apps. */
   appPorts?: AppPorts | undefined;
   config: GatewayConfig;
@@ -161,6 +165,7 @@ export function routeTable(
     | "repositories"
     | "apps"
     | "devtools"
+    | "jobs"
     | "appPorts"
     | "config"
     | "now"
@@ -168,7 +173,7 @@ export function routeTable(
     | "readMs"
   >,
 ): Route[] {
-  const { actors, config, now, repositories, apps, devtools } = parts;
+  const { actors, config, now, repositories, apps, devtools, jobs } = parts;
   const pace = {
     pollMs: config.dnsPollSeconds * 1_000,
     windowMs: config.dnsWindowSeconds * 1_000,
@@ -179,7 +184,8 @@ export function routeTable(
     ...memberRoutes(actors, config.publicUrl),
     ...tokenRoutes(actors, now),
     ...sessionRoutes(actors),
-    ...renderingRoutes(actors, { browserMsPerDay, now }),
+    ...renderingRoutes(actors, { browserMsPerDay, now, jobs }),
+    ...(jobs ? jobRoutes({ actors, jobs }) : []),
     ...(devtools ? devtoolsRoutes(devtoolsOf(parts, devtools)) : []),
     ...crawlRoutes({ ...parts, browserMsPerDay, hasModel: config.ai !== undefined }),
     ...(repositories

@@ -37,6 +37,7 @@ import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket
 import { upgradesThrough } from "./http/upgrade-requests.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
+import type { JobsParts } from "./rendering/jobs/start-job.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
 /** Headers of one request, all together. */
@@ -59,6 +60,7 @@ export interface GatewayContext {
   repositories?: Repositories;
   apps?: AppsParts;
   devtools?: DevtoolsBus;
+  jobs?: JobsParts;
   config: GatewayConfig;
   logger: Logger;
   /** True while the disk is too full for more data of clients. */

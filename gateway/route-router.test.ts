@@ -7,7 +7,9 @@ import { ActorError, ERRORS, type ErrorCode } from "../schemas/errors.ts";
 import { CreateOAuthClient, settingsOf } from "../schemas/oauth/http/oauth-clients.ts";
 import { oauthClient } from "../schemas/oauth/oauth-client.ts";
 import { oauthClientList } from "../schemas/oauth/oauth-client-list.ts";
+import { renderJobs, requestObjectOf } from "../schemas/rendering/render-jobs.ts";
 import { memoryActors } from "../scripts/testing/memory-actors.ts";
+import { until } from "../scripts/testing/until.ts";
 import { newInvitation } from "./account/invitation-text.ts";
 import { routeTable } from "./app.ts";
 import { type Route, refusalsOf } from "./http/route.ts";
@@ -110,6 +112,23 @@ async function provokeAll(gateway: TestGateway, route: Route, failure: Failure):
   }
 }
 
+/** Makes a rendering job that has ended, but for the route that cancels it. */
+async function newJob(
+  { objects, actors }: Pick<TestGateway, "objects" | "actors">,
+  routeId: string,
+  accountId: string,
+): Promise<string> {
+  const id = randomBytes(16).toString("hex");
+  const html = routeId === "cancelJob" ? "hang" : "x";
+  await objects.putBytes(requestObjectOf(accountId, id), Buffer.from(JSON.stringify({ html })));
+  const room = { requestBytes: 10, bytesMax: 1_000_000 };
+  const job = { ...room, id, call: "pdf" as const, cacheTtlS: 0 };
+  await actors.call(renderJobs, accountId, "create", job);
+  const status = async () => (await actors.call(renderJobs, accountId, "get", { id })).status;
+  if (html === "x") await until("the job has ended", async () => (await status()) === "completed");
+  return id;
+}
+
 interface Failure {
   code?: ErrorCode;
 }
@@ -174,7 +193,8 @@ const MADE: Record<
     return "Member";
   },
 
-  async "{job_id}"({ crawls }, { id }, accountId) {
+  async "{job_id}"({ crawls, objects, actors }, { id, path }, accountId) {
+    if (path.includes("/jobs/")) return await newJob({ objects, actors }, id, accountId);
     return crawls.add(accountId, { status: id === "cancelCrawl" ? "running" : "completed" });
   },
 

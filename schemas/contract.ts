@@ -67,6 +67,8 @@ export interface Envelope {
   input: unknown;
   /** Set for tasks only. */
   lane?: string;
+  /** Set for tasks of a lane that serves its keys in turn. */
+  inTurns?: true;
 }
 
 // Names that the runtime itself uses in the same buckets and subjects.
@@ -118,7 +120,8 @@ export function envelope(
   if (!("lanes" in contract)) return { to: "actor", ...address };
   const lane = contract.messages[message]?.lane;
   if (lane === undefined) throw new Error(`Cannot send task: ${contract.kind} has no ${message}`);
-  return { to: "worker", ...address, lane };
+  const { inTurns } = contract;
+  return { to: "worker", ...address, lane, ...(inTurns && { inTurns }) };
 }
 
 function checkKind(kind: string): void {

@@ -12,7 +12,11 @@ export const STREAMS = {
   agents: "AGENTS",
   appLogs: "APP_LOGS",
   kept: "KEPT",
+  renderJobs: "OBJ_render-jobs",
 } as const;
+
+/** The object store of rendering jobs: the name that `nats object` knows, and its stream. */
+export const RENDER_JOBS_STORE = { bucket: "render-jobs", stream: STREAMS.renderJobs } as const;
 /** The streams of blobs, by the first token of their names. */
 export const BLOB_STREAMS = {
   crawl: STREAMS.crawl,
@@ -144,6 +148,14 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const turnSubject = (kind: string, lane: string, key: string) =>
   `${taskSubject(kind, lane)}.${encodeKey(key)}`;
 export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
+/** The subject that a task is queued on. */
+export const queueSubject = (task: {
+  kind: string;
+  lane: string;
+  key: string;
+  inTurns: boolean;
+}) =>
+  task.inTurns ? turnSubject(task.kind, task.lane, task.key) : taskSubject(task.kind, task.lane);
 export const keyOfTurn = (kind: string, lane: string, subject: string) =>
   decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
 /** A consumer's name has no dots, and is at most 255 characters long: `digest` stands for the key. */
@@ -186,6 +198,12 @@ export function blobSubjects(name: string) {
 export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
   stream: BLOB_STREAMS[family],
   all: `blob.${family}.>`,
+});
+/** The subjects of an object store, as ADR-20 of NATS has them. */
+export const objectSubjects = (bucket: string) => ({
+  all: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
+  /** The pieces of one object, in order. `nuid` is the name that its writer gave them. */
+  pieces: (nuid: string) => `$O.${bucket}.C.${nuid}`,
 });
 /** The name of the blob that a subject belongs to. */
 export const blobNameOf = (subject: string) =>

@@ -22,6 +22,7 @@ import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { Service } from "../actors/runtime/observe/service.ts";
 import { ServiceCounts } from "../actors/runtime/observe/service-counts.ts";
 import { BlobStore } from "../actors/runtime/store/blob-store.ts";
+import { ObjectStore } from "../actors/runtime/store/object-store.ts";
 import { BusLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worker.ts";
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
@@ -36,7 +37,7 @@ import type { TaskContract } from "../schemas/contract.ts";
 import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
-import { STREAMS } from "../schemas/subjects.ts";
+import { RENDER_JOBS_STORE, STREAMS } from "../schemas/subjects.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
 
@@ -87,14 +88,16 @@ export async function startGatewayRole(
     }),
   );
   const { repositories, close } = openRepositories({ ...git.parts, publicUrl, now: clock.now });
+  const secrets = await openSecretBox(config);
   const gateway = await startGateway({
     actors,
     blobs,
+    jobs: { objects: new ObjectStore(bus, clock, RENDER_JOBS_STORE), secrets },
     git: git.router,
     repositories,
     apps: {
       blobs,
-      secrets: await openSecretBox(config),
+      secrets,
       appsDomain: config.appsDomain,
       lines: new BusLines(bus, STREAMS.appLogs),
       agents: new AgentLogKeys(bus),

@@ -11,9 +11,6 @@ export function success(result: unknown, resultInfo?: ResultInfo | CursorInfo) {
   };
 }
 
-/** The text before the members that a worker wrote as JSON without braces; "}" follows them. */
-export const ENVELOPE_START = `${JSON.stringify({ success: true, errors: [], messages: [] }).slice(0, -1)},`;
-
 export function failure(errors: [WireError, ...WireError[]]) {
   return { success: false, errors, messages: [], result: null };
 }

@@ -58,6 +58,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   rest?: string;
   /** The answer has X-Browser-Ms-Used (time in a browser) and X-Queued-Ms (time in the queue). */
   rendering?: boolean;
+  /** With `Prefer: respond-async` the call becomes a job, and the answer has the status 202. */
+  mayBeJob?: boolean;
 }
 
 /** The result is the whole JSON answer, as clients of another protocol expect it. Errors have the envelope. */

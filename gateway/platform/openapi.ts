@@ -3,6 +3,7 @@ import { z } from "zod";
 import { PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { CursorInfo, Failure, ResultInfo, successOf } from "../../schemas/http/envelope.ts";
+import { WireJob } from "../../schemas/rendering/http/render-jobs.ts";
 import { failure } from "../http/envelope.ts";
 import { unknownField } from "../http/parse-request.ts";
 import { type RefusalWording, type Route, refusalsOf } from "../http/route.ts";
@@ -83,7 +84,11 @@ function operationOf(route: Route, operationId: string): Json {
     ...(needed.length > 0 && { security: securityOf(route) }),
     // For programs: the same facts as in `description`.
     "x-permissions": route.permissions ?? [],
-    parameters: [...parametersOf(route.parameters, "path"), ...parametersOf(route.query, "query")],
+    parameters: [
+      ...parametersOf(route.parameters, "path"),
+      ...parametersOf(route.query, "query"),
+      ...(route.mayBeJob ? [PREFER] : []),
+    ],
     ...(route.body
       ? {
           requestBody: {
@@ -96,7 +101,30 @@ function operationOf(route: Route, operationId: string): Json {
           },
         }
       : {}),
-    responses: { ...answersOf(route), ...refusalAnswers(route) },
+    responses: {
+      ...answersOf(route),
+      ...(route.mayBeJob ? { "202": jobAnswer() } : {}),
+      ...refusalAnswers(route),
+    },
+  };
+}
+
+const PREFER: Json = {
+  name: "Prefer",
+  in: "header",
+  required: false,
+  description: "respond-async: answer at once, and run the call as a job (RFC 7240)",
+  schema: { type: "string" },
+};
+
+function jobAnswer(): Json {
+  return {
+    description: "With Prefer: respond-async, the job that the call has become",
+    headers: {
+      "Preference-Applied": header("respond-async"),
+      Location: header("Path of the job"),
+    },
+    content: { "application/json": { schema: jsonSchema(successOf(WireJob), "output") } },
   };
 }
 

@@ -15,29 +15,32 @@ import {
 } from "../../schemas/rendering/http/page-calls.ts";
 import { PageReport } from "../../schemas/rendering/http/page-report.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
-import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import {
-  mediaTypeOf,
-  PICTURE_MEDIA_TYPES,
-  ScreenshotRequest,
-} from "../../schemas/rendering/http/screenshot.ts";
+  type AnswerForm,
+  answerFormOf,
+  inForm as formed,
+} from "../../schemas/rendering/http/render-calls.ts";
+import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
+import { PICTURE_MEDIA_TYPES, ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { render } from "../../schemas/rendering/render.ts";
-import { ENVELOPE_START } from "../http/envelope.ts";
 import { type Asked, defineRoute, type Route } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
+import { type JobsParts, orAsJob } from "./jobs/start-job.ts";
 
 const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
 
-const OF_ONE_CALL = new Set(["element_not_found", "json_not_extracted"]);
+export const OF_ONE_CALL = ["element_not_found", "json_not_extracted"] as const;
 /**
  * Errors of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors with status 422
  * are git's.
  */
 const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
   const { status, code } = ERRORS[name as ErrorCode];
-  return status === 422 && code >= 5_000 && code < 7_000 && !OF_ONE_CALL.has(name);
+  return (
+    status === 422 && code >= 5_000 && code < 7_000 && !OF_ONE_CALL.some((one) => one === name)
+  );
 });
 
 /** Shared by all routes that render a page. */
@@ -49,8 +52,11 @@ const RENDERS = {
   parameters: AccountPath,
   query: RenderQuery,
   rendering: true,
+  mayBeJob: true,
 } as const;
-const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
+export const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
+/** Refusals of a call that may be a job. */
+const CALL_REFUSALS = [...REFUSALS, "limit_reached", "storage_full"] as const;
 
 /** The media type of an answer with a report. */
 const JSON_TYPE = "application/json";
@@ -62,7 +68,7 @@ const RENDER_PDF = {
   id: "renderPdf",
   summary: "Print a page as a PDF",
   body: { schema: PdfRequest, bytesMax: RENDER_BODY_BYTES_MAX },
-  refusals: REFUSALS,
+  refusals: CALL_REFUSALS,
   answer: {
     mediaType: ["application/pdf", JSON_TYPE],
     description: "The PDF; with report, JSON whose result is the PDF in base64, and the report",
@@ -76,7 +82,7 @@ const TAKE_SCREENSHOT = {
   id: "takeScreenshot",
   summary: "Capture a page, or a part of it, as a picture",
   body: { schema: ScreenshotRequest, bytesMax: RENDER_BODY_BYTES_MAX },
-  refusals: [...REFUSALS, "element_not_found"],
+  refusals: [...CALL_REFUSALS, "element_not_found"],
   answer: {
     mediaType: [...PICTURE_MEDIA_TYPES, JSON_TYPE],
     description:
@@ -104,6 +110,8 @@ interface RenderingParts {
   /** The browser time of each account for a day; 0 is no limit. */
   browserMsPerDay: number;
   now: () => number;
+  /** What jobs need; without it no call becomes one. */
+  jobs?: JobsParts | undefined;
 }
 
 /** The REST routes that render pages, and the one that tells an account's browser time. */
@@ -113,8 +121,11 @@ export function renderingRoutes(
 ): Route[] {
   const parts = { actors, ...settings };
   return [
-    defineRoute({ ...RENDER_PDF, handle: renderPdf(parts) }),
-    defineRoute({ ...TAKE_SCREENSHOT, handle: takeScreenshot(parts) }),
+    defineRoute({ ...RENDER_PDF, handle: orAsJob("pdf", parts, renderPdf(parts)) }),
+    defineRoute({
+      ...TAKE_SCREENSHOT,
+      handle: orAsJob("screenshot", parts, takeScreenshot(parts)),
+    }),
     ...PAGE_CALL_NAMES.map((name) => pageCallRoute(name, parts)),
     defineRoute({ ...GET_USAGE, handle: getUsage(parts) }),
   ];
@@ -128,8 +139,7 @@ function renderPdf(parts: RenderingParts) {
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
     const answer = { ...reply, ...run };
-    const told = body.report ? inEnvelope(answer) : { ...answer, mediaType: "application/pdf" };
-    await write(told, response, signal);
+    await write(inForm(answerFormOf("pdf", body), answer), response, signal);
   };
 }
 
@@ -140,9 +150,8 @@ function takeScreenshot(parts: RenderingParts) {
     const task = { ...(await admit(parts, asked)), parameters: body };
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
-    const mediaType = mediaTypeOf(body.screenshotOptions);
     const answer = { ...reply, ...run };
-    await write(body.report ? inEnvelope(answer) : { ...answer, mediaType }, response, signal);
+    await write(inForm(answerFormOf("screenshot", body), answer), response, signal);
   };
 }
 
@@ -155,12 +164,12 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
     alias: `${ALIAS}/${name}`,
     ...{ id, summary },
     body: { schema: request, bytesMax: RENDER_BODY_BYTES_MAX },
-    refusals: name === "json" ? [...REFUSALS, "json_not_extracted"] : REFUSALS,
+    refusals: name === "json" ? [...CALL_REFUSALS, "json_not_extracted"] : CALL_REFUSALS,
     answer: {
       streamed: result,
       beside: { ...(hasMeta && { meta: PageMeta }), report: PageReport.optional() },
     },
-    async handle(asked: Asked<unknown, RenderQuery, unknown>, response: Response) {
+    handle: orAsJob(name, parts, async (asked, response) => {
       const { caller, signal } = asked;
       const { accountId } = caller;
       // Safe: the route's schema is the one of this message.
@@ -169,22 +178,17 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
       const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
       const message = name as "content";
       const { reply, ...run } = await parts.actors.run(render, accountId, message, task, limits);
-      await write(inEnvelope({ ...reply, ...run }), response, signal);
-    },
+      const answer = { ...reply, ...run };
+      await write(inForm(answerFormOf(name, parameters), answer), response, signal);
+    }),
   });
 }
 
-/** Puts the members that the worker wrote into an envelope. */
-function inEnvelope({ bytes, chunks, ...run }: Omit<Rendered, "mediaType">): Rendered {
-  const [before, after] = [Buffer.from(ENVELOPE_START), Buffer.from("}")];
-  async function* whole() {
-    yield before;
-    yield* chunks;
-    yield after;
-  }
-  const mediaType = "application/json; charset=utf-8";
-  const length = bytes === null ? null : before.length + bytes + after.length;
-  return { ...run, mediaType, bytes: length, chunks: whole() };
+/** Puts the bytes of a worker into the form of their call. */
+function inForm(form: AnswerForm, answer: Omit<Rendered, "mediaType">): Rendered {
+  const { bytes, chunks } = answer;
+  const length = bytes === null ? null : form.before.length + bytes + form.after.length;
+  return { ...answer, mediaType: form.mediaType, bytes: length, chunks: formed(form, chunks) };
 }
 
 function getUsage({ actors, browserMsPerDay }: RenderingParts) {
@@ -222,7 +226,8 @@ interface Rendered {
   chunks: AsyncIterable<Uint8Array>;
 }
 
-async function write(
+/** Writes an answer with the headers of all calls. */
+export async function write(
   { mediaType, browserMs, queuedMs, bytes, status, chunks }: Rendered,
   response: Response,
   signal: AbortSignal,

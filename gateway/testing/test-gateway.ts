@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { pino } from "pino";
 import { Registry } from "prom-client";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { ACTORS } from "../../actors/main.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
@@ -11,6 +12,7 @@ import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../schemas/account/permissions.ts";
 import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
+import { MemoryObjects } from "../../scripts/testing/memory-objects.ts";
 import { newToken } from "../account/api-token-text.ts";
 import { buildApp, routeTable } from "../app.ts";
 import type { GatewayConfig } from "../gateway-config.ts";
@@ -58,6 +60,8 @@ export interface TestGateway {
   actors: MemoryActors;
   printer: TestPrinter;
   crawls: TestCrawls;
+  /** Requests and results of jobs. */
+  objects: MemoryObjects;
   /** Every line logged. */
   logs: Record<string, unknown>[];
   /** Operations and statuses that were answered, as "operation status". */
@@ -67,6 +71,8 @@ export interface TestGateway {
   ask(path: string, asking?: Asking): Promise<Answered>;
   /** A token with just these permissions. */
   tokenWith(...permissions: Permission[]): Promise<string>;
+  /** A token that opens everything in another account. */
+  tokenIn(accountId: string): Promise<string>;
   /** Tells the gateway that it is to stop soon. */
   drain(): void;
   stop(): Promise<void>;
@@ -86,9 +92,14 @@ export const testConfig: GatewayConfig = {
 };
 
 /** Returns the parts of a route table, with crawls that fetch nothing. */
-export function testParts(actors: ActorClient, { blobs, live } = testCrawls()) {
+export function testParts(
+  actors: ActorClient,
+  { blobs, live } = testCrawls(),
+  objects = new MemoryObjects(),
+) {
   const { signal: stopping } = new AbortController();
-  return { actors, blobs, live, stopping, config: testConfig, now: () => Date.now() };
+  const jobs = { objects, secrets: new SecretBox([newSecretKey()]) };
+  return { actors, blobs, live, jobs, stopping, config: testConfig, now: () => Date.now() };
 }
 
 export async function testGateway({
@@ -113,7 +124,8 @@ export async function testGateway({
 } = {}): Promise<TestGateway> {
   const clock = { now: START };
   const now = () => clock.now;
-  const printer = testPrinter(slots);
+  const objects = new MemoryObjects();
+  const printer = testPrinter(slots, objects);
   const crawls = testCrawls();
   const actors = memoryActors({
     actors: [...crawls.actors, ...realActors(crawls.actors)],
@@ -129,7 +141,7 @@ export async function testGateway({
   const wholeConfig = { ...testConfig, ...config };
   const stopping = new AbortController();
   const parts = {
-    ...testParts(through(actors), crawls),
+    ...testParts(through(actors), crawls, objects),
     config: wholeConfig,
     stopping: stopping.signal,
     logger,
@@ -154,11 +166,13 @@ export async function testGateway({
     actors,
     printer,
     crawls,
+    objects,
     logs,
     answered,
     clock,
     ask,
     tokenWith: (...permissions) => giveToken(actors, accountId, permissions),
+    tokenIn: (account) => giveToken(actors, account, ALL_PERMISSIONS),
     drain: () => stopping.abort(),
     async stop() {
       server.closeAllConnections();

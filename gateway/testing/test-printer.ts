@@ -1,8 +1,11 @@
 /** A render worker without a browser, for tests of the gateway. The HTML of the page says what it "prints". */
 import { once } from "node:events";
+import { JobTasks, jobFailed } from "../../actors/rendering/workers/render/job-tasks.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { render } from "../../schemas/rendering/render.ts";
+import { MemoryObjects } from "../../scripts/testing/memory-objects.ts";
 
 export const CHUNK = Buffer.alloc(64 * 1024, "p");
 
@@ -37,7 +40,7 @@ export interface TestPrinter {
  * come; `status <n>` says that the site answered so; `hang` prints nothing until it is taken back; `fault` fails in a
  * way nobody expects; anything else prints itself.
  */
-export function testPrinter(slots = 4): TestPrinter {
+export function testPrinter(slots = 4, objects = new MemoryObjects()): TestPrinter {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const printer: TestPrinter = {
@@ -51,25 +54,33 @@ export function testPrinter(slots = 4): TestPrinter {
   return printer;
 
   function define() {
+    const calls = {
+      pdf({ parameters, cacheTtlS }: ReadTask, { signal }: { signal: AbortSignal }) {
+        printer.cacheTtlS = cacheTtlS;
+        return print(parameters, signal);
+      },
+      screenshot: ({ parameters }: ReadTask, { signal }: { signal: AbortSignal }) =>
+        sized(parameters, signal),
+      content: read("page", NO_META),
+      markdown: read("page"),
+      links: read([]),
+      scrape: read([]),
+      snapshot: read({ content: "page" }, NO_META),
+      json: read({}),
+      accessibilityTree: read({ accessibilityTree: null }),
+    };
+    const jobs = new JobTasks({ objects, clock: systemClock, handlers: calls });
     return defineWorker(render, {
-      slots: { interactive: slots },
+      slots: { interactive: slots, batch: 1 },
       handlers: {
-        pdf({ parameters, cacheTtlS }, { signal }) {
-          printer.cacheTtlS = cacheTtlS;
-          return print(parameters, signal);
-        },
-        screenshot: ({ parameters }, { signal }) => sized(parameters, signal),
-        content: read("page", NO_META),
-        markdown: read("page"),
-        links: read([]),
-        scrape: read([]),
-        snapshot: read({ content: "page" }, NO_META),
-        json: read({}),
-        accessibilityTree: read({ accessibilityTree: null }),
+        ...calls,
+        job: (input, task) => jobs.run(input, task),
+        purge: (input) => jobs.purge(input),
       },
       failures: {
         ...{ pdf: none, screenshot: none, content: none, markdown: none, links: none },
         ...{ scrape: none, snapshot: none, json: none, accessibilityTree: none },
+        ...{ job: jobFailed, purge: none },
       },
     });
   }

@@ -1,6 +1,6 @@
 /**
  * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is
- * `agentKey`), the worker that posts them, and the breaker of an endpoint.
+ * `agentKey`; the queue of an account's rendering jobs has the account's id), the worker that posts them, and the breaker of an endpoint.
  */
 import { z } from "zod";
 import { defineContract, defineTasks } from "../contract.ts";
@@ -41,6 +41,8 @@ export const SigningSecrets = z.union([
   z.array(SigningSecret).min(1).max(OUTGOING_SECRETS_MAX),
 ]);
 export type SigningSecrets = z.infer<typeof SigningSecrets>;
+/** What secrets of webhooks of an account itself are sealed for, in place of an app: no app has this name. */
+export const NO_APP = "";
 /** No name of a secret has a slash, so nothing sealed for this can be put in the place of one. */
 export const OUTGOING_SECRET = "outgoing/webhook";
 
@@ -76,23 +78,30 @@ export const OutgoingWebhook = z.object({
 });
 export type OutgoingWebhook = z.infer<typeof OutgoingWebhook>;
 
+const NewWebhook = z.object({
+  /** Chosen by the sender, the same at every try: a repeat is answered with the first. */
+  id: z.string().min(1).max(128),
+  url: OutgoingUrl,
+  /** A blob is the queue's from here on. */
+  payload: Body,
+  payloadBytes: z.int().min(0),
+  contentType: z.string().max(256).default("application/json"),
+  secret: SigningSecrets.optional(),
+});
+
 export const outgoingWebhook = defineContract({
   kind: "outgoing-webhook",
   messages: {
     /** Durable when it is answered. Refuses with `queue_full` past OUTGOING_WAITING_MAX. */
     send: {
-      input: z.object({
-        /** Chosen by the sender, the same at every try: a repeat is answered with the first. */
-        id: z.string().min(1).max(128),
-        url: OutgoingUrl,
-        /** A blob is the queue's from here on. */
-        payload: Body,
-        payloadBytes: z.int().min(0),
-        contentType: z.string().max(256).default("application/json"),
-        secret: SigningSecrets.optional(),
-      }),
+      input: NewWebhook,
       reply: z.object({ number: z.int().min(1), id: z.string(), isNew: z.boolean() }),
     },
+    /**
+     * From the jobs of an account, whose id is the key: the same without a reply. Ends with `webhookEnded` to them. They
+     * have no more than OUTGOING_WAITING_MAX under way.
+     */
+    jobEnded: { input: NewWebhook },
     /** Sends an event of type `test` to check whether an endpoint accepts webhooks. */
     sendTest: {
       input: z.object({ url: OutgoingUrl, secret: SigningSecrets.optional() }),

@@ -41,6 +41,9 @@ export function successOf(result: z.ZodType, resultInfo?: z.ZodType) {
   });
 }
 
+/** The text before the members that a worker wrote as JSON without braces; "}" follows them. */
+export const ENVELOPE_START = '{"success":true,"errors":[],"messages":[],';
+
 export const Failure = z.object({
   success: z.literal(false),
   errors: z.array(WireError).min(1),

@@ -116,3 +116,34 @@ export const REPORTED_BYTES_MAX = SCREENSHOT_BYTES_MAX;
 export const BROWSER_TIME_CHECK_MS = 2_000;
 /** Pages that a browser worker holds for each page that may compute: a waiting page costs some 30 MB. */
 export const PAGES_PER_COMPUTING_PAGE = 3;
+
+// --- Jobs ---
+
+/** How long a result is kept after its job has ended, and how long a job may wait for a browser. */
+export const RENDER_JOB_KEPT_MS = 24 * 3_600_000;
+/** Age at which the store itself removes anything: an hour past the last read of it. */
+export const RENDER_JOBS_STORE_MS = 25 * 3_600_000;
+/** Jobs of an account that are kept: one every 17 s, all day. Each is a row of about 1 kB in one actor. */
+export const RENDER_JOBS_KEPT_MAX = 5_000;
+/** Jobs of an account that have not ended: as many as its synchronous calls may queue. */
+export const RENDER_JOBS_WAITING_MAX = 1_000;
+/**
+ * Jobs of an account in the lane of pages at a time. Synchronous calls of the account wait behind no more than these;
+ * a worker runs 6 pages of an account at most.
+ */
+export const RENDER_JOBS_AT_ONCE_MAX = 16;
+/** Bytes of all requests and results of jobs in the store, on a disk that has them. */
+export const RENDER_JOBS_STORE_BYTES_MAX = 4 * 1024 ** 3;
+/** The part of the store that one account may fill: two accounts leave half of it to others. */
+export const RENDER_JOBS_ACCOUNT_SHARE = 1 / 4;
+/** Bytes that a job reserves at a time for a result whose size is not known yet. */
+export const RENDER_JOB_RESERVED_BYTES = 16 * 1024 * 1024;
+/** A job in the lane without news for this long is queued again: a task runs 3 times 10 minutes at most. */
+export const RENDER_JOB_LOST_MS = 3_600_000;
+/** How often a worker looks whether the job that it runs was cancelled. */
+export const RENDER_JOB_CHECK_MS = 1_000;
+/** Address and secret of a job's webhook: longer than those in use by far. */
+export const JOB_WEBHOOK_URL_CHARS_MAX = 2_048;
+export const JOB_WEBHOOK_SECRET_CHARS_MAX = 512;
+/** Characters of the error that a job keeps. */
+export const RENDER_JOB_ERROR_CHARS_MAX = 2_000;

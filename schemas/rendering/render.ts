@@ -1,6 +1,7 @@
 /** Work for the browser workers: a page in, a document or a picture out. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
+import { Id } from "../values.ts";
 import { PAGE_CALLS } from "./http/page-calls.ts";
 import { PdfRequest } from "./http/pdf.ts";
 import { ScreenshotRequest } from "./http/screenshot.ts";
@@ -24,6 +25,9 @@ const reading = <P extends z.ZodType>({ request }: { request: P }) => ({
   input: z.object({ ...taskFields, parameters: request }),
   reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0), status: TargetStatus }),
 });
+
+/** Names of objects that one task removes. */
+const PURGED_OBJECTS_MAX = 200;
 
 export const render = defineTasks({
   kind: "render",
@@ -56,5 +60,12 @@ export const render = defineTasks({
     snapshot: reading(PAGE_CALLS.snapshot),
     json: reading(PAGE_CALLS.json),
     accessibilityTree: reading(PAGE_CALLS.accessibilityTree),
+    /** Runs a job of the account that is the task's key. Ends with `ended` to the account's jobs. */
+    job: { lane: "interactive", input: z.object({ id: Id }) },
+    /** Removes requests and results of jobs from the store. */
+    purge: {
+      lane: "batch",
+      input: z.object({ objects: z.array(z.string()).min(1).max(PURGED_OBJECTS_MAX) }),
+    },
   },
 });

@@ -35,7 +35,7 @@ function allRoutes(): Route[] {
   const repositories = { parts: { sizes: GIT_SIZES } };
   const parts = {
     ...{ actors: nothing, blobs: nothing, live: nothing, repositories, apps: nothing },
-    devtools: nothing,
+    ...{ devtools: nothing, jobs: nothing },
     config: { publicUrl: "" },
     now: () => 0,
     stopping: new AbortController().signal,

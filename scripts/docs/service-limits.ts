@@ -31,6 +31,7 @@ import {
   SESSION_MS,
   SESSIONS_PER_USER_MAX,
 } from "../../schemas/account/limits.ts";
+import { OUTGOING_WAITING_MAX } from "../../schemas/apps/limits.ts";
 import {
   CRAWL_ANSWER_BYTES_MAX,
   CRAWL_BODY_BYTES_MAX,
@@ -97,6 +98,12 @@ import {
   RENDER_CACHE_BYTES_MAX,
   RENDER_CACHE_SECONDS,
   RENDER_CACHE_SECONDS_MAX,
+  RENDER_JOB_KEPT_MS,
+  RENDER_JOBS_ACCOUNT_SHARE,
+  RENDER_JOBS_AT_ONCE_MAX,
+  RENDER_JOBS_KEPT_MAX,
+  RENDER_JOBS_STORE_BYTES_MAX,
+  RENDER_JOBS_WAITING_MAX,
   RENDERER_MEMORY_BYTES_MAX,
   RENDERER_TRIES_MAX,
   RESULT_BYTES_MAX,
@@ -208,6 +215,26 @@ export const RENDERING: readonly LimitRow[] = [
     "422, without another try",
   ],
   ["a PDF", `${bytes(PDF_BYTES_MAX)}`, "422"],
+  [
+    "jobs of an account that have not ended; that are kept",
+    `${count(RENDER_JOBS_WAITING_MAX)}, ${count(RENDER_JOBS_AT_ONCE_MAX)} of them in the lane of pages; ${count(RENDER_JOBS_KEPT_MAX)}`,
+    "429; 409",
+  ],
+  [
+    "requests and results of an account's jobs; of all accounts",
+    `${bytes(RENDER_JOBS_STORE_BYTES_MAX * RENDER_JOBS_ACCOUNT_SHARE)}; ${bytes(RENDER_JOBS_STORE_BYTES_MAX)}; on a smaller disk less, and an account a quarter of it`,
+    "409, or the job fails with 409; 507",
+  ],
+  [
+    "a job that waits; a result after the end of its job",
+    `${time(RENDER_JOB_KEPT_MS)}; ${time(RENDER_JOB_KEPT_MS)}`,
+    "it fails with 504; 404",
+  ],
+  [
+    "webhooks of an account's jobs that have not arrived",
+    `${count(OUTGOING_WAITING_MAX)}`,
+    "409 for a job with a webhook",
+  ],
   [
     "DevTools sessions of an account; of a browser worker",
     `${count(DEVTOOLS_SESSIONS_MAX)} at a time; as many as may take half of the machine's memory, ${count(DEVTOOLS_SESSIONS_PER_WORKER_MAX)} at most`,

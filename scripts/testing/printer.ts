@@ -21,6 +21,7 @@ import { RenderCache } from "../../actors/rendering/workers/render/render-cache.
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { PdfRequest } from "../../schemas/rendering/http/pdf.ts";
 import { findChromium } from "../tools.ts";
+import { MemoryObjects } from "./memory-objects.ts";
 import { pageTexts, tableFaults } from "./pdf-file.ts";
 
 export const guard = createEgressGuard({
@@ -38,7 +39,7 @@ export const lostCache = new RenderCache({
 
 /** The parts of a render worker, for tests that read no page as Markdown or data: those leave threads behind. */
 export const renderParts = (pool: BrowserPool) => ({
-  ...{ pool, clock: systemClock, cache: lostCache },
+  ...{ pool, clock: systemClock, cache: lostCache, objects: new MemoryObjects() },
   markdown: new MarkdownPool(),
   extractor: new JsonExtractor({
     ...{ agents: new EgressAgents({ guard }), checker: new JsonChecker(), clock: systemClock },

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Body } from "../../../schemas/apps/app-exchange.ts";
 import { OutgoingTry, SigningSecrets } from "../../../schemas/apps/outgoing-webhook.ts";
-import { EpochMs } from "../../../schemas/values.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const OutgoingState = z.object({
@@ -34,6 +34,8 @@ export const WebhookRow = z.object({
   /** Sealed, or names: never what they are. */
   secret: SigningSecrets.optional(),
   isTest: z.boolean(),
+  /** The rendering job that is notified when the webhook has ended. */
+  job: Id.optional(),
   createdAt: EpochMs,
   /** Time of the first attempt, or of the first since it was resent. */
   startedAt: EpochMs,

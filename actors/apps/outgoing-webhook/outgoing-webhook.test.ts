@@ -34,8 +34,8 @@ const ACCOUNT = "a".repeat(32);
 const KEY = `${ACCOUNT}.b.C.d`;
 
 class Queue extends ActorInHand<Messages, OutgoingState, OutgoingRow> {
-  constructor() {
-    super(outgoingWebhookActor, KEY);
+  constructor(key = KEY) {
+    super(outgoingWebhookActor, key);
   }
 
   send(
@@ -229,6 +229,31 @@ describe("outgoing-webhook", () => {
     expect(payload).to.deep.equal({
       text: '{"type":"webhook.test","timestamp":"2026-11-20T00:00:00.000Z","data":{}}',
     });
+  });
+
+  it("jobEnded() is posted once, and its end is reported once to the jobs of the account", () => {
+    const jobs = new Queue(ACCOUNT);
+    const ids = ["1", "2"].map((digit) => digit.repeat(32));
+    const secret = { sealed: "v1.sealed" };
+    const body = { payload: { text: "{}" }, payloadBytes: 2, contentType: "application/json" };
+    for (const id of [...ids, ...ids]) jobs.ask("jobEnded", { id, url: URL, ...body, secret });
+    const posts = jobs.sent.filter(({ message }) => message === "post");
+    expect(
+      posts.map(({ key, input }) => [key, (input as { secret: object }).secret]),
+    ).to.deep.equal([ACCOUNT, ACCOUNT].map((key) => [key, secret]));
+    const [first, second] = jobs.posts();
+    jobs.tried(first as Post, 204);
+    jobs.tried(first as Post, 204);
+    jobs.tried(second as Post, 500);
+    jobs.tried(jobs.untilNextPost(), 410);
+    const told = jobs.sent.filter(({ message }) => message === "webhookEnded");
+    const to = { to: "actor", kind: "render-jobs", key: ACCOUNT, message: "webhookEnded" };
+    expect(told).to.deep.equal([
+      { ...to, input: { id: ids[0], status: "arrived" } },
+      { ...to, input: { id: ids[1], status: "failed" } },
+    ]);
+    // The account has no agent whose bytes are counted.
+    expect(jobs.sent.some(({ message }) => message === "stored")).to.equal(false);
   });
 
   it("send() reports the stored bytes to the account after a large change, and trim() when nothing is left", () => {

@@ -15,7 +15,7 @@ import {
   outgoingWebhook,
   webhookPost,
 } from "../../../schemas/apps/outgoing-webhook.ts";
-import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { forgetOld, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
@@ -34,16 +34,16 @@ const DAY_MS = 86_400_000;
 const INLINE_GROWTH_MAX = 6;
 
 type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "contentType" | "isTest"> &
-  Partial<Pick<WebhookRow, "secret">>;
+  Partial<Pick<WebhookRow, "secret" | "job">>;
 
 /**
- * Stored at: `agentKey`
+ * Stored at: `agentKey`, or account id for webhooks of rendering jobs
  *
  * State: `{ next, first, waiting: [{ number, dueAt, sentAt? }], payloadBytes?, toldBytes?, ids: [{ day, count }],
  * resumeAt?, trimAt? }`: which have not ended, and when each is due
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
- * several of them, isTest, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at, durationMs,
+ * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at, durationMs,
  * status?, error?, answer? }] }`: 1,000 that have ended, for 30 days; the last 10 tries of each
  *
  * Row `ids/<day>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id in 7 days
@@ -54,18 +54,16 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
   initial: { next: 1, first: 1, waiting: [], ids: [] },
 
   handlers: {
-    send(state, { id: sent, secret, ...wanted }, context) {
+    send(state, wanted, context) {
       const draft = new OutgoingDraft(state, context);
-      const { rows, now } = draft.context;
-      const id = messageId(draft.key, sent);
-      const ofSender = recentId(sent);
-      const known = recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
-      if (known !== undefined) return { state, reply: { number: known, id, isNew: false } };
-      const number = add(draft, { ...wanted, id, isTest: false, ...(secret && { secret }) });
-      const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
-      draft.writeRows(remembered.rows);
-      draft.change({ ids: remembered.days });
-      return { ...draft.transition(), reply: { number, id, isNew: true } };
+      const reply = send(draft, wanted);
+      return { ...draft.transition(), reply };
+    },
+
+    jobEnded(state, wanted, context) {
+      const draft = new OutgoingDraft(state, context);
+      send(draft, wanted, { job: wanted.id });
+      return draft.transition();
     },
 
     sendTest(state, { url, secret }, context) {
@@ -151,6 +149,24 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
     },
   },
 });
+
+function send(
+  draft: OutgoingDraft,
+  { id: sent, secret, ...wanted }: Input<(typeof outgoingWebhook)["messages"]["send"]>,
+  job: Pick<WebhookRow, "job"> = {},
+) {
+  const { rows, now } = draft.context;
+  const id = messageId(draft.key, sent);
+  const ofSender = recentId(sent);
+  const { ids: days } = draft.state;
+  const known = recall({ rows, now, days, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
+  if (known !== undefined) return { number: known, id, isNew: false };
+  const number = add(draft, { ...wanted, ...job, id, isTest: false, ...(secret && { secret }) });
+  const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
+  draft.writeRows(remembered.rows);
+  draft.change({ ids: remembered.days });
+  return { number, id, isNew: true };
+}
 
 /** Idempotent: a second send under the same id returns the first one's number. */
 function messageId(key: string, sent: string): string {

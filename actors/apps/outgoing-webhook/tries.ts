@@ -7,6 +7,7 @@ import {
   webhookPost,
 } from "../../../schemas/apps/outgoing-webhook.ts";
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
+import { renderJobs } from "../../../schemas/rendering/render-jobs.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import type { OutgoingDraft } from "./outgoing-draft.ts";
 import { type OutgoingState, webhookRow } from "./outgoing-webhook-state.ts";
@@ -108,7 +109,12 @@ function end(
   outcome: OutgoingTry,
 ): void {
   note(draft, number, outcome);
-  draft.writeRows({ [webhookRow(number)]: { ...draft.webhook(number), ended } });
+  const webhook = draft.webhook(number);
+  draft.writeRows({ [webhookRow(number)]: { ...webhook, ended } });
+  const { job: id } = webhook;
+  if (id !== undefined) {
+    draft.send(envelope(renderJobs, draft.key, "webhookEnded", { id, status: ended }));
+  }
   draft.change({ waiting: draft.state.waiting.filter((entry) => entry.number !== number) });
 }
 

@@ -15,7 +15,7 @@ export interface Write {
 // ADR-50 and nats-server's errors.json: 10071 wrong last sequence; 10164 the same while another write is under way.
 const CONFLICTS = new Set([10071, 10164]);
 // 10077 too many messages or bytes in the stream; 10123 too many of the subject; 10023 and 10047 no room on the disk.
-const FULL = new Set([10077, 10123, 10023, 10047]);
+export const STORE_IS_FULL: ReadonlySet<number> = new Set([10077, 10123, 10023, 10047]);
 
 /** The stream refused the writes: nothing was written. */
 export class WriteRefused extends Error {
@@ -25,7 +25,7 @@ export class WriteRefused extends Error {
   constructor(errorCode: number, description: string) {
     super(`Cannot write to the bus: ${description} (${errorCode})`);
     this.conflict = CONFLICTS.has(errorCode);
-    this.full = FULL.has(errorCode);
+    this.full = STORE_IS_FULL.has(errorCode);
   }
 }
 

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import pino from "pino";
+import { z } from "zod";
+import { defineContract, defineTasks, envelope } from "../../../schemas/contract.ts";
 import { LANE_TASKS_MAX } from "../../../schemas/limits.ts";
 import {
   addressOf,
@@ -8,6 +10,7 @@ import {
   sentSubject,
   shardOf,
   taskSubject,
+  turnSubject,
 } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
@@ -15,9 +18,11 @@ import { echoWorker } from "../../../scripts/testing/echo-worker.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
+import { defineActor } from "../kinds/define-actor.ts";
 import { systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
+import { defineWorker } from "../workers/define-worker.ts";
 import { OutboxRelay } from "./outbox-relay.ts";
 
 describe("OutboxRelay", function () {
@@ -168,5 +173,69 @@ describe("OutboxRelay", function () {
     expect([...(await logged("asker", 3))].sort()).to.deep.equal(["a", "b", "c"]);
     await logged("filler", LANE_TASKS_MAX);
     expect(await log("asker")).to.have.length(3);
+  });
+});
+
+const keyed = defineTasks({
+  kind: "keyed",
+  lanes: ["all"],
+  inTurns: true,
+  messages: { note: { lane: "all", input: z.object({ text: z.string() }) } },
+});
+
+const sender = defineContract({
+  kind: "sender",
+  messages: { ask: { input: z.object({ keys: z.array(z.string()) }), reply: z.object({}) } },
+});
+
+const senderActor = defineActor(sender, {
+  state: z.object({ asked: z.int() }),
+  initial: { asked: 0 },
+  handlers: {
+    ask(state, { keys }) {
+      const send = keys.map((key) => envelope(keyed, key, "note", { text: key }));
+      return { state: { asked: state.asked + 1 }, send, reply: {} };
+    },
+  },
+});
+
+describe("OutboxRelay, of tasks in a lane that serves keys in turn", function () {
+  this.timeout(120_000);
+
+  it("queues each with its key, and a key's full queue holds up no other key of the shard", async () => {
+    await using world = await startWorld({ definitions: [senderActor], tasks: [keyed] });
+    await world.host();
+    const jetstream = world.bus.jetstream.jetstream();
+    const queued = (key: string) => world.count(STREAMS.tasks, turnSubject("keyed", "all", key));
+    const task = { from: "x", key: "full", message: "note", input: { text: "filler" } };
+    await Promise.all(
+      Array.from({ length: LANE_TASKS_MAX }, (_, index) =>
+        jetstream.publish(
+          turnSubject("keyed", "all", "full"),
+          JSON.stringify({ ...task, id: `f${index}` }),
+        ),
+      ),
+    );
+    await world.client.call(sender, "one", "ask", { keys: ["full", "other"] });
+    await world.client.call(sender, "one", "ask", { keys: ["full", "other", "third"] });
+    await until("the others are queued", async () => {
+      return (await queued("other")) === 2 && (await queued("third")) === 1;
+    });
+    expect(await queued("full")).to.equal(LANE_TASKS_MAX);
+    const ran: string[] = [];
+    const note = async ({ text }: { text: string }) => {
+      ran.push(text);
+      return {};
+    };
+    await world.worker([
+      defineWorker(keyed, {
+        slots: { all: 8 },
+        handlers: { note },
+        failures: { note: () => [] },
+      }),
+    ]);
+    await until("all have run", async () => ran.length === LANE_TASKS_MAX + 5);
+    const counts = ["full", "other", "third"].map((key) => ran.filter((one) => one === key).length);
+    expect(counts).to.deep.equal([2, 2, 1]);
   });
 });

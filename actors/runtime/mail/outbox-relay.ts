@@ -11,14 +11,13 @@ import {
   STREAMS,
   sentSubject,
   shardOf,
-  taskSubject,
 } from "../../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
-import { encodeTask } from "../tasks/task.ts";
+import { queueTask } from "../tasks/queue-task.ts";
 
 /** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
 const LANE_RETRY_MS = 100;
@@ -38,7 +37,7 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
-  /** Shards with a task whose lane is full: their other tasks wait with it, their mail does not. */
+  /** Shards with a task whose queue is full: their other tasks wait with it, their mail does not. */
   readonly #blocked = new Set<Shard>();
   #running = false;
 
@@ -143,7 +142,7 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** Tries the shard's tasks again later: workers drain a full lane. */
+  /** Tries the shard's tasks again later: workers drain a full queue. Meanwhile each try passes on all the others. */
   #block(shard: Shard, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)
@@ -160,14 +159,12 @@ export class OutboxRelay {
    * run twice.
    */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
-    const id = `${shard.number}-${number}`;
-    await writeAtomically(this.#bus, [
-      {
-        subject: taskSubject(message.kind, message.lane ?? ""),
-        payload: encodeTask({ ...message, id }),
-        headers: { "Nats-Msg-Id": id },
-      },
-    ]);
+    const { kind, lane = "", inTurns = false } = message;
+    await queueTask(
+      this.#bus,
+      { kind, lane, inTurns },
+      { ...message, id: `${shard.number}-${number}` },
+    );
   }
 
   async #publishMail(groups: Group[]): Promise<void> {

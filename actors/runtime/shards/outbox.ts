@@ -17,6 +17,7 @@ const StoredEntry = z.object({
   message: z.string(),
   input: z.unknown().optional(),
   lane: z.string().optional(),
+  inTurns: z.literal(true).optional(),
   trace: z.record(z.string(), z.string()).optional(),
 });
 const StoredOutbox = z.object({ entries: z.array(StoredEntry) });

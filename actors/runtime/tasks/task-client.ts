@@ -2,21 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
-import {
-  cancelSubject,
-  queuedSubject,
-  STREAMS,
-  taskSubject,
-  turnSubject,
-} from "../../../schemas/subjects.ts";
-import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import { cancelSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { WriteRefused } from "../bus/atomic-batch.ts";
 import type { Bus, BusRequest, BusSubscription } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import { decodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
+import { queueTask } from "./queue-task.ts";
 import type { QueueTimes } from "./queue-times.ts";
-import { encodeTask } from "./task.ts";
 
 /** Larger inputs stay with the caller, and the worker fetches them: a task is one message of at most 1 MB. */
 export const TASK_INPUT_BYTES_MAX = 256 * 1024;
@@ -130,7 +124,7 @@ class WaitingRun<R> {
     const { kind, lane, key, message, from, input: given, inTurns } = this.#task;
     const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
     const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
-    const payload = encodeTask({
+    const task = {
       id: this.#id,
       from,
       key,
@@ -139,15 +133,12 @@ class WaitingRun<R> {
       caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
       deadlineAt,
       trace: currentTrace(),
-    });
+    };
     try {
-      const headers = { "Nats-Msg-Id": this.#id };
-      const subject = inTurns ? turnSubject(kind, lane, key) : taskSubject(kind, lane);
       // Under its id the task is queued once, however often the write is repeated while the stream has no leader.
-      const write = () => writeAtomically(this.#bus, [{ subject, payload, headers }]);
+      const write = () => queueTask(this.#bus, { kind, lane, inTurns }, task);
       this.#sequence = await persist(this.#clock, `queue ${kind} task`, write, this.#end.signal);
       if (this.#end.signal.aborted) this.#takeBack();
-      else if (inTurns) this.#bus.connection.publish(queuedSubject(kind, lane), key);
     } catch (error) {
       const refusal =
         error instanceof WriteRefused && error.full

@@ -4,13 +4,13 @@
  */
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../schemas/contract.ts";
-import { addressOf, taskSubject } from "../../../schemas/subjects.ts";
-import { writeAtomically } from "../bus/atomic-batch.ts";
+import { addressOf } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 import { publishMail } from "../mail/publish-mail.ts";
-import { encodeTask, type Task } from "../tasks/task.ts";
+import { queueTask } from "../tasks/queue-task.ts";
+import type { Task } from "../tasks/task.ts";
 
 const DIGEST_CHARS = 22;
 
@@ -54,7 +54,7 @@ export class TaskSends {
   }
 
   async #publish(envelope: Envelope, id: string): Promise<void> {
-    const { to, kind, key, message, input, lane = "" } = envelope;
+    const { to, kind, key, message, input, lane = "", inTurns = false } = envelope;
     const from = `task.${this.#task.id}`;
     if (to === "actor") {
       const address = addressOf(kind, key);
@@ -64,9 +64,8 @@ export class TaskSends {
         throw new Error(`Cannot send ${message} to ${kind}`, { cause });
       });
     } else {
-      const payload = encodeTask({ id, from, key, message, input, trace: currentTrace() });
-      const headers = { "Nats-Msg-Id": id };
-      await writeAtomically(this.#bus, [{ subject: taskSubject(kind, lane), payload, headers }]);
+      const task = { id, from, key, message, input, trace: currentTrace() };
+      await queueTask(this.#bus, { kind, lane, inTurns }, task);
     }
   }
 }

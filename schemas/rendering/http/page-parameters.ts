@@ -28,6 +28,7 @@ import {
 } from "../limits.ts";
 import { Cookies } from "./cookies.ts";
 import { HttpUrl, SubmittedHtml } from "./document-source.ts";
+import { JobWebhook } from "./job-webhook.ts";
 import { Files, missingFiles, type PageFile, type Source } from "./page-files.ts";
 import { pageWorldFields } from "./page-world.ts";
 import { compilePattern } from "./request-pattern.ts";
@@ -266,6 +267,9 @@ export type WaitForFunction = z.output<typeof WaitForFunction>;
 export const documentFields = {
   ...pageWorldFields,
   files: Files.optional(),
+  webhook: JobWebhook.optional().describe(
+    "Where the end of the job is posted, signed; only with the header field Prefer: respond-async",
+  ),
   waitForFunction: WaitForFunction.optional().describe(
     "JavaScript to call in the page, after waitForSelector, until it gives something true",
   ),

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { app } from "../../../../schemas/apps/app.ts";
 import { type Body, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { type AgentAddress, appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
+import { appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import {
   DELIVERY_ERROR_CHARS_MAX,
   OUTGOING_ANSWER_CHARS_KEPT,
@@ -11,6 +11,7 @@ import {
 } from "../../../../schemas/apps/limits.ts";
 import {
   endpointBreaker,
+  NO_APP,
   OUTGOING_SECRET,
   type OutgoingTry,
   outgoingWebhook,
@@ -20,6 +21,7 @@ import {
 import { envelope, type Input } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";
+import { Id } from "../../../../schemas/values.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
@@ -38,7 +40,13 @@ const PURGE_SLOTS = 2;
 
 type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
-type PostContext = Pick<TaskContext, "call" | "signal"> & { address: AgentAddress };
+type PostContext = Pick<TaskContext, "call" | "signal"> & { sender: Sender };
+
+/** The app whose secrets sign a webhook. */
+interface Sender {
+  accountId: string;
+  app: string;
+}
 
 interface WebhookPostParts {
   guard: EgressGuard;
@@ -75,16 +83,15 @@ function post(parts: WebhookPostParts) {
   return async (task: Post, context: TaskContext) => {
     const { key, call, signal } = context;
     const { number, attempt } = task;
-    const address = readAgentKey(key);
-    if (!address) throw new ActorError("invalid_request", "Cannot post: it is of no agent");
-    const breaker = breakerKey(address.accountId, task.url);
+    const sender = senderOf(key);
+    const breaker = breakerKey(sender.accountId, task.url);
     const probe = createHash("sha256").update(context.id).digest("hex").slice(0, 32);
     const admitted = await call(endpointBreaker, breaker, "admit", { probe });
     if (admitted.isOpen) {
       const { until } = admitted;
       return { send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })] };
     }
-    const tried = await tryOnce(parts, task, { call, signal, address });
+    const tried = await tryOnce(parts, task, { call, signal, sender });
     const { outcome, retryAfterMs, isEndpointsFault } = tried;
     // A request that never left says nothing about its endpoint.
     if (isEndpointsFault || outcome.status !== undefined) {
@@ -172,7 +179,7 @@ async function bytesOf(
 async function secretsOf(
   { secrets }: WebhookPostParts,
   wanted: readonly SigningSecret[],
-  { address: { accountId, app: name }, call }: PostContext,
+  { sender: { accountId, app: name }, call }: PostContext,
 ): Promise<string[]> {
   const sealedFor = { accountId, app: name };
   const isNamed = wanted.some((secret) => "name" in secret);
@@ -190,6 +197,14 @@ async function secretsOf(
   if (wanted.length === 0 || values.length > 0) return values;
   const names = wanted.flatMap((secret) => ("name" in secret ? [secret.name] : []));
   throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
+}
+
+/** The key of a queue is that of an agent, or the account of rendering jobs. */
+function senderOf(key: string): Sender {
+  const agent = readAgentKey(key);
+  if (agent) return agent;
+  if (Id.safeParse(key).success) return { accountId: key, app: NO_APP };
+  throw new ActorError("invalid_request", "Cannot post: it is of no agent and no account");
 }
 
 /** One key for each account and path. Callers put variable parts into the query, so the query is left out. */

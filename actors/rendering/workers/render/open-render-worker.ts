@@ -1,8 +1,10 @@
 /** Opens the browser worker of a process with the threads and connections that its outputs share. */
+import { RENDER_JOBS_STORE } from "../../../../schemas/subjects.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { ObjectStore } from "../../../runtime/store/object-store.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
 import { JsonChecker } from "../../lib/ai/json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "../../lib/ai/json-extractor.ts";
@@ -30,7 +32,9 @@ export function openRenderWorker(
   const checker = new JsonChecker();
   const agents = new EgressAgents({ guard });
   const extractor = new JsonExtractor({ agents, checker, clock, operators: ai });
-  const definition = renderWorker({ pool, clock, cache, markdown, extractor }, limits);
+  const objects = new ObjectStore(bus, clock, RENDER_JOBS_STORE);
+  const parts = { pool, clock, cache, markdown, extractor, objects };
+  const definition = renderWorker(parts, limits);
   return { definition, close };
 
   async function close(): Promise<void> {

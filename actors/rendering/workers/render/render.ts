@@ -1,9 +1,12 @@
 /** The browser worker: its tasks, and the output of a loaded page that each of them gives. */
+
+import type { RenderCall } from "../../../../schemas/rendering/http/render-calls.ts";
 import { PAGES_PER_COMPUTING_PAGE } from "../../../../schemas/rendering/limits.ts";
 import { render } from "../../../../schemas/rendering/render.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { defineWorker } from "../../../runtime/workers/define-worker.ts";
+import { defineWorker, type WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { JobTasks, jobFailed } from "./job-tasks.ts";
 import { accessibilityTree } from "./outputs/accessibility-tree.ts";
 import { content } from "./outputs/content.ts";
 import { checkQuestion, type Extractor, jsonOutput } from "./outputs/json.ts";
@@ -23,6 +26,8 @@ export interface RenderLimits {
 }
 
 interface RenderParts {
+  /** The store of requests and results of jobs. */
+  objects: ConstructorParameters<typeof JobTasks>[0]["objects"];
   pool: BrowserPool;
   clock: Clock;
   cache: RenderCache;
@@ -31,30 +36,39 @@ interface RenderParts {
 }
 
 export function renderWorker(parts: RenderParts, limits: RenderLimits) {
-  const { markdown, extractor, ...shared } = parts;
+  const { markdown, extractor, objects, ...shared } = parts;
   const { interactive, batch, browserMsPerDay } = limits;
   const tasks = new RenderTasks({ ...shared, browserMsPerDay });
   const extract = tasks.read("json", jsonOutput(markdown, extractor));
+  const calls: Pick<WorkerDefinition<(typeof render)["messages"]>["handlers"], RenderCall> = {
+    pdf: (input, task) => tasks.pdf(input, task),
+    screenshot: (input, task) => tasks.screenshot(input, task),
+    content: tasks.read("content", content),
+    markdown: tasks.read("markdown", markdownOutput(markdown)),
+    links: tasks.read("links", links),
+    scrape: tasks.read("scrape", scrape),
+    snapshot: tasks.read("snapshot", snapshotOutput(markdown)),
+    async json(input, task) {
+      await checkQuestion(extractor, input.parameters);
+      return extract(input, task);
+    },
+    accessibilityTree: tasks.read("accessibilityTree", accessibilityTree),
+  };
+  const jobs = new JobTasks({ objects, clock: parts.clock, handlers: calls });
   return defineWorker(render, {
     slots: { interactive: interactive * PAGES_PER_COMPUTING_PAGE, batch },
     turns: { interactive: { computing: interactive, perKey: interactive, reserved: interactive } },
     handlers: {
-      pdf: (input, task) => tasks.pdf(input, task),
-      screenshot: (input, task) => tasks.screenshot(input, task),
-      content: tasks.read("content", content),
-      markdown: tasks.read("markdown", markdownOutput(markdown)),
-      links: tasks.read("links", links),
-      scrape: tasks.read("scrape", scrape),
-      snapshot: tasks.read("snapshot", snapshotOutput(markdown)),
-      async json(input, task) {
-        await checkQuestion(extractor, input.parameters);
-        return extract(input, task);
-      },
-      accessibilityTree: tasks.read("accessibilityTree", accessibilityTree),
+      ...calls,
+      job: (input, task) => jobs.run(input, task),
+      purge: (input) => jobs.purge(input),
     },
     failures: {
       ...{ pdf: failed, screenshot: failed, content: failed, markdown: failed, links: failed },
       ...{ scrape: failed, snapshot: failed, json: failed, accessibilityTree: failed },
+      job: jobFailed,
+      // The store removes the rest by itself.
+      purge: () => [],
     },
   });
 }

@@ -1,0 +1,31 @@
+/** The stored rendering jobs of an account. */
+import { z } from "zod";
+import { SEALED_CHARS_MAX } from "../../../schemas/apps/limits.ts";
+import { RenderJob } from "../../../schemas/rendering/render-jobs.ts";
+import { EpochMs, Id } from "../../../schemas/values.ts";
+
+export const RenderJobsState = z.object({
+  /** Number of the next job. */
+  next: z.int().min(0),
+  /** Jobs whose tasks are in the lane of pages, and when each was last heard of. */
+  lane: z.array(z.object({ id: Id, at: EpochMs })),
+  /** Webhooks of jobs that have neither arrived nor failed, also those of jobs that have not ended. */
+  webhooks: z.int().min(0),
+  /** When the reminder `tend` comes, which may be earlier than it has to. */
+  tendAt: EpochMs.optional(),
+});
+export type RenderJobsState = z.infer<typeof RenderJobsState>;
+
+/** A job, in the row of its id. Numbers only grow, so a cursor stays valid while jobs come and go. */
+export const RenderJobRow = RenderJob.omit({ id: true }).extend({
+  number: z.int().min(0),
+  cacheTtlS: z.number().min(0),
+  /** Bytes in the store: of the request until the job ends, and of the result as far as they are reserved. */
+  requestBytes: z.int().min(0),
+  resultBytes: z.int().min(0),
+  /** Id of the task that runs it. */
+  task: z.string().optional(),
+  /** Sealed; removed when the job ends. */
+  secret: z.string().max(SEALED_CHARS_MAX).optional(),
+});
+export type RenderJobRow = z.infer<typeof RenderJobRow>;

@@ -1,0 +1,63 @@
+/** What has to be done about jobs in time: removes those over their time, and queues lost ones again. */
+import { RENDER_JOB_KEPT_MS, RENDER_JOB_LOST_MS } from "../../../schemas/rendering/limits.ts";
+import { isWaiting, type JobsDraft } from "./jobs-draft.ts";
+
+/** Jobs that one transition ends or removes: each may send two messages, and a transition has 256 sends at most. */
+export const JOBS_TENDED_MAX = 100;
+/** Characters of these messages. With one more, of a webhook with a long address, they fit TRANSITION_SEND_BYTES_MAX. */
+const TENDED_CHARS_MAX = 100_000;
+
+export function tend(draft: JobsDraft): void {
+  expire(draft);
+  requeue(draft);
+  draft.feed();
+  // A time that is past comes at once, for the rest of what is late.
+  for (const [, { createdAt, endedAt }] of draft.jobs()) {
+    draft.remindBy((endedAt ?? createdAt) + RENDER_JOB_KEPT_MS);
+  }
+  for (const { at } of draft.state.lane) draft.remindBy(at + RENDER_JOB_LOST_MS);
+}
+
+/** Whether nothing was heard of the job's task for longer than a task may run. */
+export function isLost({ state, now }: JobsDraft, id: string): boolean {
+  const place = state.lane.find((one) => one.id === id);
+  return place === undefined || now >= place.at + RENDER_JOB_LOST_MS;
+}
+
+/** Removes ended jobs, and ends waiting ones, that are over their time. */
+function expire(draft: JobsDraft): void {
+  const { now } = draft;
+  const isOver = ({ endedAt, createdAt }: { endedAt?: number | undefined; createdAt: number }) =>
+    now >= (endedAt ?? createdAt) + RENDER_JOB_KEPT_MS;
+  const late = draft.jobs().filter(([, job]) => isOver(job));
+  const objects: string[] = [];
+  let chars = 0;
+  for (const [id, job] of late.slice(0, JOBS_TENDED_MAX)) {
+    if (chars > TENDED_CHARS_MAX) break;
+    if (isWaiting(job)) {
+      const before = draft.sent.length;
+      const message = "Cannot finish job: it did not end within 24 hours";
+      draft.end(id, job, {
+        status: "failed",
+        error: { code: "deadline_exceeded", message, details: {} },
+      });
+      chars += JSON.stringify(draft.sent.slice(before)).length;
+      continue;
+    }
+    if (job.result) objects.push(job.result.object);
+    draft.write(id, null);
+  }
+  draft.purge(objects);
+}
+
+/** Takes jobs out of the lane whose tasks were lost, as after the restore of a backup. */
+function requeue(draft: JobsDraft): void {
+  const lost = draft.state.lane.filter(({ id }) => isLost(draft, id));
+  for (const { id } of lost) {
+    draft.release(id);
+    const job = draft.row(id);
+    if (!job || !isWaiting(job)) continue;
+    const { task: _, ...again } = job;
+    draft.write(id, { ...again, status: "queued" });
+  }
+}

@@ -1,0 +1,182 @@
+/** Runs the jobs of accounts: each as its synchronous call would run, with its answer kept in the store. */
+import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import { ActorError } from "../../../../schemas/errors.ts";
+import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
+import {
+  type AnswerForm,
+  answerFormOf,
+  inForm,
+  type RenderCall,
+  requestOf,
+} from "../../../../schemas/rendering/http/render-calls.ts";
+import {
+  RENDER_JOB_CHECK_MS,
+  RENDER_JOB_RESERVED_BYTES,
+  RENDER_JOBS_ACCOUNT_SHARE,
+} from "../../../../schemas/rendering/limits.ts";
+import {
+  jobErrorOf,
+  renderJobs,
+  requestObjectOf,
+  resultObjectOf,
+} from "../../../../schemas/rendering/render-jobs.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import type { ObjectStore } from "../../../runtime/store/object-store.ts";
+import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
+import { tryAgain } from "../../../runtime/workers/task-faults.ts";
+import { failed } from "./render-tasks.ts";
+
+/** The result of a call's handler. */
+interface Answered {
+  reply: { browserMs: number; bytes: number | null; status?: number | undefined };
+  chunks?: AsyncIterable<Uint8Array>;
+  send?: readonly Envelope[] | (() => readonly Envelope[]);
+}
+
+/** The handlers of all calls, each for its own parameters. */
+type Handlers = Record<RenderCall, (input: never, task: TaskContext) => Promise<Answered>>;
+
+interface JobTasksParts {
+  objects: Pick<ObjectStore, "get" | "put" | "remove" | "capacity">;
+  clock: Clock;
+  handlers: Handlers;
+}
+
+/** A job as its task names it. */
+interface Job {
+  account: string;
+  id: string;
+}
+
+export class JobTasks {
+  readonly #parts: JobTasksParts;
+
+  constructor(parts: JobTasksParts) {
+    this.#parts = parts;
+  }
+
+  async run({ id }: { id: string }, task: TaskContext): Promise<{ send: readonly Envelope[] }> {
+    const job = { account: task.key, id };
+    const ofTask = { id, task: task.id };
+    const begun = await task.call(renderJobs, job.account, "begin", ofTask);
+    if (!begun.isWanted) return { send: [] };
+    const { call, cacheTtlS } = begun;
+    const cancelled = new AbortController();
+    const finished = new AbortController();
+    void this.#watch(job, task, cancelled, finished.signal);
+    try {
+      const signal = AbortSignal.any([task.signal, cancelled.signal]);
+      const parameters = await this.#parametersOf(job, call, signal);
+      const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX;
+      const input = { account: job.account, parameters, deadlineAt, cacheTtlS };
+      const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
+      const form = answerFormOf(call, parameters);
+      const result = await this.#store(job, task, { form, call, answered });
+      const { send = [] } = answered;
+      const ended = envelope(renderJobs, job.account, "ended", { ...ofTask, result });
+      return { send: [...(typeof send === "function" ? send() : send), ended] };
+    } finally {
+      finished.abort(OVER);
+      // Closes a page whose answer was not read to its end.
+      cancelled.abort(OVER);
+    }
+  }
+
+  async purge({ objects }: { objects: readonly string[] }): Promise<Record<never, never>> {
+    for (const name of objects) await this.#parts.objects.remove(name).catch(tryAgain);
+    return {};
+  }
+
+  /** Parses the stored request again: an older version may have written it. */
+  async #parametersOf({ account, id }: Job, call: RenderCall, signal: AbortSignal) {
+    const stored = await this.#parts.objects
+      .get(requestObjectOf(account, id), signal)
+      .catch(tryAgain);
+    if (!stored) throw new ActorError("not_found", "Cannot run job: its request is gone");
+    const chunks = await Array.fromAsync(stored.chunks).catch(tryAgain);
+    const text = Buffer.concat(chunks).toString();
+    const { success, data } = requestOf(call).safeParse(JSON.parse(text));
+    if (!success)
+      throw new ActorError("invalid_request", "Cannot run job: its request is outdated");
+    return data as Parameters<typeof answerFormOf>[1];
+  }
+
+  /** Stores an answer in the form that a client receives. Rejects with the browser time where it is refused. */
+  async #store(
+    { account, id }: Job,
+    task: TaskContext,
+    { form, call, answered }: { form: AnswerForm; call: RenderCall; answered: Answered },
+  ) {
+    const { objects } = this.#parts;
+    const { reply, chunks = none() } = answered;
+    const bytesMax = Math.floor(
+      (await objects.capacity().catch(tryAgain)) * RENDER_JOBS_ACCOUNT_SHARE,
+    );
+    const reserve = async (bytes: number) => {
+      await task.call(renderJobs, account, "reserve", { id, task: task.id, bytes, bytesMax });
+    };
+    const object = resultObjectOf(account, id, form.extension);
+    const { mediaType, before, after } = form;
+    const known = reply.bytes === null ? undefined : before.length + reply.bytes + after.length;
+    const description = `${call}: ${mediaType}`;
+    try {
+      const content = reserved(inForm(form, chunks), known, reserve);
+      const bytes = await objects.put(object, content, { description });
+      const { browserMs, status } = reply;
+      const target = status === undefined ? {} : { targetStatus: status };
+      return { object, bytes, mediaType, browserMs, ...target };
+    } catch (error) {
+      if (!(error instanceof ActorError)) throw error;
+      const { code, message, details } = error;
+      throw new ActorError(code, message, { browserMs: reply.browserMs, ...details });
+    }
+  }
+
+  /** Aborts once the job is cancelled. An actor out of reach is asked again. */
+  async #watch(
+    { account, id }: Job,
+    task: TaskContext,
+    cancelled: AbortController,
+    finished: AbortSignal,
+  ): Promise<void> {
+    for (;;) {
+      await this.#parts.clock.wait(RENDER_JOB_CHECK_MS, finished);
+      if (finished.aborted) return;
+      const asked = { id, task: task.id };
+      const found = await task.call(renderJobs, account, "check", asked).catch(() => undefined);
+      if (found?.isWanted !== false) continue;
+      cancelled.abort(new ActorError("cancelled", "Cannot finish job: it was cancelled"));
+      return;
+    }
+  }
+}
+
+/** Reports a job whose task was given up, and its browser time. */
+export function jobFailed(
+  { id }: { id: string },
+  error: ActorError,
+  { id: task, key }: { id: string; key: string },
+): Envelope[] {
+  const ended = envelope(renderJobs, key, "ended", { id, task, error: jobErrorOf(error) });
+  return [...failed({ account: key }, error, { id: task }), ended];
+}
+
+/** Reserves bytes before they pass: all at once where their number is known, else as they come. */
+async function* reserved(
+  chunks: AsyncIterable<Uint8Array>,
+  known: number | undefined,
+  reserve: (bytes: number) => Promise<void>,
+): AsyncGenerator<Uint8Array> {
+  let [passed, held] = [0, known ?? 0];
+  if (held > 0) await reserve(held);
+  for await (const chunk of chunks) {
+    passed += chunk.length;
+    if (passed > held) {
+      held = passed + RENDER_JOB_RESERVED_BYTES;
+      await reserve(held);
+    }
+    yield chunk;
+  }
+}
+
+async function* none(): AsyncGenerator<Uint8Array> {}

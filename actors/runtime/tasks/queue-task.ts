@@ -1,0 +1,28 @@
+/** Writes one task to its queue, and notifies the workers of a lane that serves its keys in turn. */
+import { queuedSubject, queueSubject } from "../../../schemas/subjects.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { encodeTask, type Task } from "./task.ts";
+
+export interface TaskQueue {
+  kind: string;
+  lane: string;
+  /** Whether the lane serves its keys in turn. */
+  inTurns: boolean;
+}
+
+/**
+ * Resolves with the sequence of the task. Within the stream's duplicate window a task of the same id is queued once.
+ * Rejects with WriteRefused, whose `full` says that the queue is full, or OutcomeUnknown.
+ */
+export async function queueTask(bus: Bus, queue: TaskQueue, task: Task): Promise<number> {
+  const subject = queueSubject({ ...queue, key: task.key });
+  const headers = { "Nats-Msg-Id": task.id };
+  const sequence = await writeAtomically(bus, [{ subject, payload: encodeTask(task), headers }]);
+  // Workers look for queues that they were not notified of, so a lost notification only costs time.
+  const { connection } = bus;
+  if (queue.inTurns && !connection.isClosed() && !connection.isDraining()) {
+    connection.publish(queuedSubject(queue.kind, queue.lane), task.key);
+  }
+  return sequence;
+}

@@ -1,0 +1,194 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import type { IncomingHttpHeaders } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { pino } from "pino";
+import { Webhook } from "standardwebhooks";
+import { accountActor } from "../../../actors/account/account/account.ts";
+import { apiTokenActor } from "../../../actors/account/api-token/api-token.ts";
+import { installationActor } from "../../../actors/account/installation/installation.ts";
+import { requestLimitActor } from "../../../actors/account/request-limit/request-limit.ts";
+import { userActor } from "../../../actors/account/user/user.ts";
+import { endpointBreakerActor } from "../../../actors/apps/endpoint-breaker/endpoint-breaker.ts";
+import { newSecretKey, SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
+import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
+import { webhookPostWorker } from "../../../actors/apps/workers/webhook-post/webhook-post.ts";
+import type { BrowserPool } from "../../../actors/rendering/lib/browser/browser-pool.ts";
+import { renderJobsActor } from "../../../actors/rendering/render-jobs/render-jobs.ts";
+import { renderWorker } from "../../../actors/rendering/workers/render/render.ts";
+import { BusLiveUpdates } from "../../../actors/runtime/bus/live.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import { ObjectStore } from "../../../actors/runtime/store/object-store.ts";
+import { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
+import { objectSubjects, RENDER_JOBS_STORE } from "../../../schemas/subjects.ts";
+import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
+import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
+import { guard, openPool, renderParts } from "../../../scripts/testing/printer.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { WebSite } from "../../../scripts/testing/web-site.ts";
+import { type RunningGateway, startGateway } from "../../main.ts";
+import { testConfig } from "../../testing/test-gateway.ts";
+
+const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const ACTORS = [
+  ...[accountActor, apiTokenActor, endpointBreakerActor, installationActor],
+  ...[outgoingWebhookActor, renderJobsActor, requestLimitActor, userActor],
+];
+
+interface Got {
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+describe("rendering jobs on the bus", function () {
+  this.timeout(60_000);
+  let pool: BrowserPool;
+  let bus: BusActors;
+  let gateway: RunningGateway;
+  let site: WebSite;
+  let receiver: Awaited<ReturnType<typeof startHttpServer>>;
+  let dataDir: string;
+  let base: string;
+  let accountId: string;
+  let headers: Record<string, string>;
+  const got: Got[] = [];
+
+  before(async () => {
+    pool = openPool();
+    site = await WebSite.start();
+    receiver = await startHttpServer(async (request, response) => {
+      got.push({ headers: request.headers, body: await text(request) });
+      response.end();
+    }, "127.0.0.2");
+    const secrets = new SecretBox([newSecretKey()]);
+    bus = await busActors({
+      actors: ACTORS,
+      workers: (connection) => [
+        renderWorker(
+          { ...renderParts(pool), objects: new ObjectStore(connection, clock, RENDER_JOBS_STORE) },
+          { interactive: 2, batch: 1, browserMsPerDay: 0 },
+        ),
+        webhookPostWorker({ guard, blobs: new BlobStore(connection, clock), secrets, clock }),
+      ],
+    });
+    dataDir = await mkdtemp(join(tmpdir(), "gateway-"));
+    gateway = await startGateway({
+      ...{ actors: bus.actors, blobs: new BlobStore(bus.bus, clock) },
+      live: new BusLiveUpdates(bus.bus),
+      jobs: { objects: new ObjectStore(bus.bus, clock, RENDER_JOBS_STORE), secrets },
+      config: { ...testConfig, dataDir },
+      logger: pino({ level: "fatal" }),
+    });
+    const credentials = JSON.parse(await readFile(join(dataDir, "credentials.json"), "utf8"));
+    accountId = credentials.account_id;
+    base = `http://127.0.0.1:${gateway.port}/v4/accounts/${accountId}/browser-rendering`;
+    headers = { Authorization: `Bearer ${credentials.api_token}` };
+  });
+  after(async () => {
+    await gateway?.stop();
+    await bus?.stop();
+    await pool?.close();
+    await receiver?.close();
+    await site?.[Symbol.asyncDispose]();
+    await rm(dataDir, { recursive: true });
+  });
+
+  const ask = async (path: string, method = "GET", json?: object, more = {}) => {
+    const response = await fetch(base + path, {
+      method,
+      headers: { ...headers, ...more, ...(json && { "Content-Type": "application/json" }) },
+      ...(json && { body: JSON.stringify(json) }),
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const isJson = response.headers.get("content-type")?.includes("json");
+    // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever route it asked.
+    const body: any = isJson ? JSON.parse(bytes.toString()) : undefined;
+    return { status: response.status, headers: response.headers, bytes, body };
+  };
+  const start = async (call: string, json: object): Promise<string> => {
+    const { status, body } = await ask(`/${call}`, "POST", json, { Prefer: "respond-async" });
+    expect(status, JSON.stringify(body)).to.equal(202);
+    return body.result.id;
+  };
+  const ended = (id: string) =>
+    until("the job has ended", async () => {
+      const { result } = (await ask(`/jobs/${id}`)).body;
+      return !["queued", "running"].includes(result.status) && result;
+    });
+  const webhook = () => ({ url: `http://127.0.0.2:${receiver.port}/hook`, secret: SECRET });
+  /** The event about a job, once it has come with a good signature. */
+  const eventOf = (id: string) =>
+    until("the webhook has come", () => {
+      const found = got.find(({ body }) => body.includes(id));
+      if (!found) return undefined;
+      const sent = found.headers as Record<string, string>;
+      // biome-ignore lint/suspicious/noExplicitAny: as above.
+      return new Webhook(SECRET).verify(found.body, sent) as any;
+    });
+  const stored = () =>
+    bus.bus.subjectsOf(RENDER_JOBS_STORE.stream, objectSubjects("*").all[0] ?? "");
+
+  it("prints a PDF, keeps it byte for byte, and posts a signed webhook", async () => {
+    // The same request within the time has the same answer, so the bytes can be compared.
+    const html = `<title>Kept</title><p>${"a large request ".repeat(20_000)}`;
+    const now = await ask("/pdf?cacheTTL=600", "POST", { html });
+    const id = await start("pdf?cacheTTL=600", { html, webhook: webhook() });
+    expect(await ended(id)).to.include({ call: "pdf", status: "completed" });
+    const later = await ask(`/jobs/${id}/result`);
+    expect(later.headers.get("content-type")).to.equal("application/pdf");
+    expect(later.headers.get("content-length")).to.equal(String(later.bytes.length));
+    expect(later.bytes.toString("latin1", 0, 5)).to.equal("%PDF-");
+    expect(Math.abs(later.bytes.length - now.bytes.length)).to.be.below(100);
+    const event = await eventOf(id);
+    expect(event).to.deep.include({ type: "job.completed" });
+    expect(event.data).to.deep.include({ id, status: "completed" });
+    expect(event.data.result).to.deep.equal({
+      ...{ mediaType: "application/pdf", bytes: later.bytes.length },
+    });
+    await until("the job knows that its webhook has arrived", async () => {
+      return (await ask(`/jobs/${id}`)).body.result.webhook.status === "arrived";
+    });
+    // Of its objects only the result is left.
+    await until("the request is removed", async () => (await stored()).length === 1);
+  });
+
+  it("answers a failed job with the refusal of the call", async () => {
+    const json = { url: "http://127.0.0.1/" };
+    const id = await start("screenshot", { ...json, webhook: webhook() });
+    expect(await ended(id)).to.include({ status: "failed" });
+    const [now, later] = [await ask("/screenshot", "POST", json), await ask(`/jobs/${id}/result`)];
+    expect([later.status, later.body]).to.deep.equal([now.status, now.body]);
+    expect(later.status).to.equal(422);
+    expect(await eventOf(id)).to.deep.include({ type: "job.failed" });
+  });
+
+  it("closes the page of a running job that is cancelled", async () => {
+    const url = site.page("/hangs", () => {});
+    const id = await start("pdf", {
+      ...{ url, gotoOptions: { timeout: 60_000 }, webhook: webhook() },
+    });
+    await until("the page is open", () => site.paths.includes("/hangs"));
+    expect((await ask(`/jobs/${id}`)).body.result.status).to.equal("running");
+    expect((await ask(`/jobs/${id}`, "DELETE")).body.result.status).to.equal("cancelled");
+    await until("the page is closed", () => pool.contextsInUse === 0);
+    expect(await eventOf(id)).to.deep.include({ type: "job.cancelled" });
+    expect((await ask(`/jobs/${id}/result`)).status).to.equal(409);
+    const { status } = (await ask(`/jobs/${id}`)).body.result;
+    expect(status).to.equal("cancelled");
+  });
+
+  it("posts no webhook to an address that the guard refuses", async () => {
+    const refused = { url: `http://127.0.0.1:${gateway.port}/hook`, secret: SECRET };
+    const id = await start("content", { html: "x", webhook: refused });
+    expect(await ended(id)).to.include({ status: "completed" });
+    const tried = await until("a try", async () => {
+      const listed = await bus.actors.call(outgoingWebhook, accountId, "list", { limit: 10 });
+      return listed.webhooks.find(({ url }) => url === refused.url)?.lastTry;
+    });
+    expect(tried).to.not.have.property("status");
+    expect(tried.error).to.match(/refuse|not one this service/i);
+  });
+});

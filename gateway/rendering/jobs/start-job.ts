@@ -1,0 +1,107 @@
+/** Runs a call as a job where its client prefers that: stores the request, and answers with the job's id. */
+import { randomBytes } from "node:crypto";
+import type { Response } from "express";
+import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import { NO_APP, OUTGOING_SECRET } from "../../../schemas/apps/outgoing-webhook.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import type { JobWebhook } from "../../../schemas/rendering/http/job-webhook.ts";
+import type { RenderCall } from "../../../schemas/rendering/http/render-calls.ts";
+import { wireJob } from "../../../schemas/rendering/http/render-jobs.ts";
+import type { RenderQuery } from "../../../schemas/rendering/http/rendering.ts";
+import { RENDER_JOBS_ACCOUNT_SHARE } from "../../../schemas/rendering/limits.ts";
+import {
+  type RenderJob,
+  renderJobs,
+  requestObjectOf,
+} from "../../../schemas/rendering/render-jobs.ts";
+import { success } from "../../http/envelope.ts";
+import { prefersAsync } from "../../http/prefer.ts";
+import type { Asked } from "../../http/route.ts";
+
+/** The store of requests and results of jobs, as a gateway uses it. */
+export interface JobObjects {
+  putBytes(name: string, bytes: Uint8Array, options?: { description?: string }): Promise<void>;
+  get(
+    name: string,
+    signal?: AbortSignal,
+  ): Promise<{ bytes: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
+  remove(name: string): Promise<void>;
+  /** The bytes that the whole store may hold. */
+  capacity(): Promise<number>;
+}
+
+export interface JobsParts {
+  objects: JobObjects;
+  secrets: Pick<SecretBox, "seal">;
+}
+
+interface StartingParts {
+  actors: ActorClient;
+  /** The browser time of each account for a day; 0 is no limit. */
+  browserMsPerDay: number;
+  jobs?: JobsParts | undefined;
+}
+
+type Handle<B> = (asked: Asked<unknown, RenderQuery, B>, response: Response) => Promise<void>;
+
+/** Makes the handler of a call whose client may prefer a job. */
+export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handle<B>): Handle<B> {
+  return async (asked, response) => {
+    // Safe: every call has this field.
+    const { webhook, ...parameters } = asked.body as { webhook?: JobWebhook };
+    const { jobs, ...shared } = parts;
+    if (!jobs || !prefersAsync(response.req.headers.prefer)) {
+      if (webhook !== undefined) throw webhookWithoutJob();
+      return await handle(asked, response);
+    }
+    const request = { call, parameters, webhook };
+    const job = await startJob({ ...shared, ...jobs }, request, asked);
+    const [path = ""] = response.req.originalUrl.split("?");
+    response.status(202).set({
+      "Preference-Applied": "respond-async",
+      Location: path.replace(/[^/]*$/, `jobs/${job.id}`),
+    });
+    response.json(success(wireJob(job)));
+  };
+}
+
+async function startJob(
+  { actors, browserMsPerDay, objects, secrets }: Omit<StartingParts, "jobs"> & JobsParts,
+  request: { call: RenderCall; parameters: object; webhook: JobWebhook | undefined },
+  { caller: { accountId }, query, signal }: Asked<unknown, RenderQuery>,
+): Promise<RenderJob> {
+  const { call, parameters, webhook } = request;
+  const limit = { limitMs: browserMsPerDay };
+  await actors.call(account, accountId, "admitRendering", limit, { signal });
+  const content = Buffer.from(JSON.stringify(parameters));
+  const bytesMax = Math.floor((await objects.capacity()) * RENDER_JOBS_ACCOUNT_SHARE);
+  const room = { requestBytes: content.length, bytesMax };
+  const hasWebhook = webhook !== undefined;
+  await actors.call(renderJobs, accountId, "admit", { ...room, hasWebhook }, { signal });
+  const id = randomBytes(16).toString("hex");
+  const object = requestObjectOf(accountId, id);
+  await objects.putBytes(object, content, { description: `request of ${call}` });
+  const sealedFor = { accountId, app: NO_APP, name: OUTGOING_SECRET };
+  const sealed = webhook && { url: webhook.url, secret: secrets.seal(webhook.secret, sealedFor) };
+  const { cacheTTL: cacheTtlS } = query;
+  const created = { ...room, id, call, cacheTtlS, ...(sealed && { webhook: sealed }) };
+  try {
+    // From here on the job no longer depends on the client: it starts completely or not at all.
+    return await actors.call(renderJobs, accountId, "create", created);
+  } catch (error) {
+    // Others took the room meanwhile. Without an answer the job may be there, and needs its request.
+    const isRefused =
+      error instanceof ActorError && ["limit_reached", "queue_full"].includes(error.code);
+    if (isRefused) await objects.remove(object);
+    throw error;
+  }
+}
+
+function webhookWithoutJob(): ActorError {
+  const pointer = "/webhook";
+  const expected = "Expected the header field Prefer: respond-async beside it";
+  const faults = [{ pointer, message: `Cannot accept ${pointer}: ${expected}` }];
+  return new ActorError("invalid_request", "Cannot render page: see the faults", { faults });
+}

@@ -1,0 +1,58 @@
+/** All calls that render a page: their names, their requests, and the form in which their answers reach a client. */
+import { z } from "zod";
+import { ENVELOPE_START } from "../../http/envelope.ts";
+import { PAGE_CALLS, type PageCallName } from "./page-calls.ts";
+import { PdfRequest } from "./pdf.ts";
+import { mediaTypeOf, ScreenshotRequest } from "./screenshot.ts";
+
+const PAGE_CALL_NAMES = Object.keys(PAGE_CALLS) as PageCallName[];
+
+export const RenderCall = z.enum(["pdf", "screenshot", ...PAGE_CALL_NAMES]);
+export type RenderCall = z.output<typeof RenderCall>;
+
+/** Returns the schema of a call's parameters. It accepts its own output. */
+export function requestOf(call: RenderCall): z.ZodType {
+  if (call === "pdf") return PdfRequest;
+  return call === "screenshot" ? ScreenshotRequest : PAGE_CALLS[call].request;
+}
+
+export interface AnswerForm {
+  mediaType: string;
+  /** The extension of a file with such an answer. */
+  extension: string;
+  /** The text around the bytes of the worker. */
+  before: string;
+  after: string;
+}
+
+/** The parameters that the form of an answer depends on. */
+interface FormParameters {
+  report?: boolean | undefined;
+  screenshotOptions?: ScreenshotRequest["screenshotOptions"];
+}
+
+const IN_ENVELOPE: AnswerForm = {
+  mediaType: "application/json; charset=utf-8",
+  extension: "json",
+  before: ENVELOPE_START,
+  after: "}",
+};
+
+export function answerFormOf(call: RenderCall, parameters: FormParameters): AnswerForm {
+  const { report, screenshotOptions } = parameters;
+  if (report || (call !== "pdf" && call !== "screenshot")) return IN_ENVELOPE;
+  const mediaType =
+    call === "screenshot" && screenshotOptions ? mediaTypeOf(screenshotOptions) : "application/pdf";
+  const extension = mediaType === "text/plain" ? "txt" : (mediaType.split("/")[1] ?? "");
+  return { mediaType, extension, before: "", after: "" };
+}
+
+/** Puts the bytes of a worker into their form. */
+export async function* inForm(
+  { before, after }: AnswerForm,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  if (before !== "") yield Buffer.from(before);
+  yield* chunks;
+  if (after !== "") yield Buffer.from(after);
+}
