@@ -87,8 +87,10 @@ export class KnownIntrospections {
           if (!(error instanceof NotKnown)) throw error;
         });
       if (!known || response.headersSent) return;
-      if (this.#now() < known.expiresAt) answer(response, known.text);
-      else await toLibrary(request, response, next);
+      if (this.#now() >= known.expiresAt) return await toLibrary(request, response, next);
+      answer(response, known.text);
+      // Otherwise the request never ends, and its time limit closes the connection.
+      request.resume();
     };
   }
 
