@@ -143,12 +143,6 @@ export class Bus {
     return this.connection.info?.server_id ?? "";
   }
 
-  /** True where this connection's server keeps every stream itself, so that a consumer never dies without the connection. */
-  get isSingleServer(): boolean {
-    const { jetstream = false, cluster } = this.connection.info ?? {};
-    return jetstream && cluster === undefined;
-  }
-
   /** How often the connection was lost. Whatever holds only while the connection lasts ends with each loss. */
   get disconnections(): number {
     return this.#disconnections;

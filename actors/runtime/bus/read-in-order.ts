@@ -66,7 +66,7 @@ async function* readOnce(
   if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
     max_messages: prefetch,
-    idle_heartbeat: bus.isSingleServer ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
+    idle_heartbeat: isSingleServer(bus) ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
   });
   const silence = endWhenSilent(messages);
   let lost = false;
@@ -93,4 +93,10 @@ async function* readOnce(
   }
   if (lost) throw new BusLost(`Cannot read ${stream} on: the connection was lost`);
   return !isRead && !signal.aborted && (await silence);
+}
+
+/** True where the connection's server keeps every stream itself, so that a consumer never dies without the connection. */
+export function isSingleServer({ connection }: Bus): boolean {
+  const { jetstream = false, cluster } = connection.info ?? {};
+  return jetstream && cluster === undefined;
 }
