@@ -71,7 +71,10 @@ export class KnownIntrospections {
     return async (request, response, next) => {
       const form = await readAhead(request);
       const asked = form === undefined ? undefined : readAsked(request, form);
-      if (!asked) return await toLibrary(request, response, next);
+      if (!asked) {
+        await toLibrary(request, response, next);
+        return;
+      }
       const { clientId, grantId, hash } = asked;
       const client = await this.#clientVersion(clientId);
       const members = client.accountId && (await this.#accountVersion(client.accountId));
@@ -87,7 +90,10 @@ export class KnownIntrospections {
           if (!(error instanceof NotKnown)) throw error;
         });
       if (!known || response.headersSent) return;
-      if (this.#now() >= known.expiresAt) return await toLibrary(request, response, next);
+      if (this.#now() >= known.expiresAt) {
+        await toLibrary(request, response, next);
+        return;
+      }
       answer(response, known.text);
       // Otherwise the request never ends, and its time limit closes the connection.
       request.resume();
