@@ -4,9 +4,10 @@ import { StopSignal } from "./stop-signal.ts";
 
 // Before the other modules: loading them takes as long as starting, and a signal may come meanwhile.
 const stopping = new StopSignal();
-const [{ greeting }, { runProgram }, { roles }] = await Promise.all([
+const [{ greeting }, { runProgram }, { returnMemory }, { roles }] = await Promise.all([
   import("./greeting.ts"),
   import("./program.ts"),
+  import("./return-memory.ts"),
   import("./roles.ts"),
 ]);
 // Signals that arrived during the load are delivered in the next turn of the event loop.
@@ -17,6 +18,9 @@ process.exit(
     environment: process.env,
     roles,
     stopping,
-    onReady: (config) => console.log(greeting(config)),
+    onReady(config) {
+      returnMemory();
+      console.log(greeting(config));
+    },
   }),
 );

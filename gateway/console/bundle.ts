@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build, type OutputFile, stop } from "esbuild";
+import type { OutputFile } from "esbuild";
 import { COLORS } from "../pages/style.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -67,6 +67,8 @@ async function keep(path: string, made: ConsoleBundle): Promise<void> {
 }
 
 async function bundle(): Promise<Omit<ConsoleBundle, "sources">> {
+  // Loaded only where no bundle is kept.
+  const { build, stop } = await import("esbuild");
   const { outputFiles } = await build({
     absWorkingDir: ROOT,
     entryPoints: { console: ENTRY },

@@ -19,6 +19,7 @@ import { findClient } from "./clients/find-client.ts";
 import { libraryPages } from "./pages/library-pages.ts";
 import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
 import { LiveProvider } from "./provider/live-provider.ts";
+import { KnownIntrospections } from "./tokens/known-introspections.ts";
 
 /** A form that asks for authorization, or to sign out, becomes an address: those end at 16 KB with all headers. */
 export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
@@ -61,9 +62,11 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   const cookies = cookieNames(publicUrl);
   const link = linkBelow(publicUrl);
   const { host, protocol } = new URL(publicUrl);
+  const introspections = new KnownIntrospections({ ...options, actors });
   const holder = new LiveProvider({
     ...options,
     actors,
+    introspections,
     publicUrl,
     cookies,
     failed: new FailedAuthentications(options.now),
@@ -81,9 +84,13 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     }),
   );
   const showError = pageError({ link });
+  const stepsAt: Record<string, RequestHandler[]> = {
+    "/oauth2/auth": [limitAuthorizations, toLibrary],
+    "/oauth2/introspect": [introspections.handler(toLibrary)],
+  };
   router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
-    const steps = path === "/oauth2/auth" ? [limitAuthorizations, toLibrary] : [toLibrary];
+    const steps = stepsAt[path] ?? [toLibrary];
     const allowed: readonly string[] = methods;
     router.all(path, (request, _response, next) => {
       const method = request.method === "HEAD" ? "GET" : request.method;

@@ -77,6 +77,8 @@ describe("a revocation that was stored without its notification", function () {
     const all = await world.bus.actors.call(account, world.accountId, "listMembers", {});
     memberId = all.members.find(({ email }) => email === made.email)?.userId ?? "";
     expect(await seen()).to.equal(200);
+    // The second answer is one that the gateway knows.
+    for (let times = 0; times < 2; times++) expect(await isActive()).to.equal(true);
   });
 
   const call = {
@@ -157,6 +159,13 @@ describe("a revocation that was stored without its notification", function () {
   /** Two gateways are told at the same time, and hear it each in its own; well before it would ask by itself. */
   async function isSoon(status: number): Promise<void> {
     await until(`answered ${status}`, async () => (await seen()) === status, TOKEN_CACHED_MS / 2);
+    if (status !== 401) return;
+    await until("inactive", async () => !(await isActive()), TOKEN_CACHED_MS / 2);
+  }
+
+  /** What the same gateway answers to an introspection. */
+  async function isActive(): Promise<boolean> {
+    return (await post("introspect", { token: tokens.access_token }, 1)).active === true;
   }
 
   async function revokeOnPage() {
@@ -174,10 +183,10 @@ describe("a revocation that was stored without its notification", function () {
     expect(owner.seen.text).to.contain("Removed.");
   }
 
-  async function post(path: string, fields: Record<string, string>): Promise<Wire> {
+  async function post(path: string, fields: Record<string, string>, gateway = 0): Promise<Wire> {
     const { client_id, client_secret } = client;
     const basic = Buffer.from(`${client_id}:${client_secret}`).toString("base64");
-    const answer = await fetch(`${world.urls[0]}/oauth2/${path}`, {
+    const answer = await fetch(`${world.urls[gateway]}/oauth2/${path}`, {
       method: "POST",
       headers: { Authorization: `Basic ${basic}` },
       body: new URLSearchParams(fields),

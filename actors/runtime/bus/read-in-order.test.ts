@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import { STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { startCluster } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { BusLost } from "./bus.ts";
-import { readInOrder } from "./read-in-order.ts";
+import { Bus, BusLost } from "./bus.ts";
+import { isSingleServer, readInOrder } from "./read-in-order.ts";
 
 const SUBJECT = "mail.0.counter.a";
 
@@ -89,5 +90,26 @@ describe("readInOrder", function () {
     }
     expect(read).to.deep.equal(["1", "2", "3"]);
     expect(unheard).to.equal(-1);
+  });
+
+  it("asks a single server for few heartbeats, because its consumer dies with the connection", async () => {
+    await using world = await startWorld();
+    const asked: { idle_heartbeat: number }[] = [];
+    world.bus.connection.subscribe("$JS.API.CONSUMER.MSG.NEXT.MAIL.*", {
+      callback: (_error, message) => void asked.push(message.json()),
+    });
+    const stopped = new AbortController();
+    const reading = startReading(world, [], stopped.signal);
+    const [first] = await until("a request", () => asked.length > 0 && asked);
+    stopped.abort();
+    await reading;
+    expect(first?.idle_heartbeat).to.be.at.least(10_000 * 1e6);
+  });
+
+  it("asks a server of a cluster for a heartbeat a second, because its consumer may die alone", async () => {
+    await using cluster = await startCluster(2);
+    const bus = await Bus.connect({ url: cluster.urls.join(","), name: "test" });
+    expect(isSingleServer(bus)).to.equal(false);
+    await bus.close();
   });
 });

@@ -5,8 +5,16 @@ import { nuid } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "./bus.ts";
 import { endWhenSilent } from "./end-when-silent.ts";
 
-/** How often a consumer says that it lives; one that is silent for two of these is made anew on another server. */
+/**
+ * How often a consumer reports that it lives. In a cluster it lives on one server and dies with that, so after two missed
+ * reports the reader makes another.
+ */
 const CONSUMER_HEARTBEAT_MS = 1_000;
+/**
+ * On a single server a consumer dies with the connection, which is noticed otherwise. A host has 130 readers, whose
+ * reports would be most of what an idle instance does.
+ */
+const LONE_CONSUMER_HEARTBEAT_MS = 15_000;
 
 interface ReadOptions {
   stream: string;
@@ -58,7 +66,7 @@ async function* readOnce(
   if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
     max_messages: prefetch,
-    idle_heartbeat: CONSUMER_HEARTBEAT_MS,
+    idle_heartbeat: isSingleServer(bus) ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
   });
   const silence = endWhenSilent(messages);
   let lost = false;
@@ -85,4 +93,10 @@ async function* readOnce(
   }
   if (lost) throw new BusLost(`Cannot read ${stream} on: the connection was lost`);
   return !isRead && !signal.aborted && (await silence);
+}
+
+/** True where the connection's server keeps every stream itself, so that a consumer never dies without the connection. */
+export function isSingleServer({ connection }: Bus): boolean {
+  const { jetstream = false, cluster } = connection.info ?? {};
+  return jetstream && cluster === undefined;
 }

@@ -11,7 +11,7 @@ const STATUSES: Record<string, number> = { temporarily_unavailable: 503, server_
 
 export function finishAnswer(
   context: KoaContextWithOIDC,
-  { pages, cookies }: Pick<ProviderParts, "pages" | "cookies">,
+  { pages, cookies, introspections }: Pick<ProviderParts, "pages" | "cookies" | "introspections">,
 ): void {
   const { route, session } = context.oidc ?? {};
   if (route === "discovery" && context.status === 200) {
@@ -24,6 +24,9 @@ export function finishAnswer(
       introspection_endpoint_auth_methods_supported: methods,
     });
     context.set("Cache-Control", `public, max-age=${METADATA_MS / 1_000}`);
+  }
+  if (route === "introspection" && context.status === 200) {
+    introspections.record(context.req, context.body as object);
   }
   if (route === "token" && context.status === 400) nameUnauthorized(context);
   // oidc-provider would answer with the refused mode itself: a page that submits itself by a script.

@@ -42,6 +42,7 @@ describe("live-provider", () => {
       cookies: cookieNames(PUBLIC_URL),
       failed: new FailedAuthentications(() => now),
       pages: libraryPages(linkBelow(PUBLIC_URL)),
+      introspections: { record() {} },
       stopping: stopping.signal,
     });
   });

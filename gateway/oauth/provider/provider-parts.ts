@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { FailedAuthentications } from "../../account/failed-authentications.ts";
 import type { CookieNames } from "../../account/pages/browser-cookies.ts";
+import type { KnownIntrospections } from "../tokens/known-introspections.ts";
 
 export interface ProviderParts {
   actors: ActorClient;
@@ -11,6 +12,8 @@ export interface ProviderParts {
   publicUrl: string;
   cookies: CookieNames;
   now: () => number;
+  /** Learns what is answered to introspections. */
+  introspections: Pick<KnownIntrospections, "record">;
   /** Counts failed authentications of programs. The login guard counts those of people. */
   failed: FailedAuthentications;
   /** Pages for a person; each sets the answer's body. */

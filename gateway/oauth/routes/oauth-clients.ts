@@ -296,7 +296,7 @@ function rotateSecret({ actors }: ClientParts) {
 
 function deleteOldSecret({ actors }: ClientParts) {
   return async ({ caller, parameters: { client_id: id } }: OfClient) => {
-    await actors.call(oauthClient, id, "removeOldSecret", changeBy(caller));
+    await callAndNotify(actors, oauthClient, id, "removeOldSecret", changeBy(caller));
     return { result: { id } };
   };
 }

@@ -1,5 +1,5 @@
 /** One running browser: makes contexts ahead, is watched, and ends with its process. */
-import puppeteer, { type CDPSession, type Browser as PuppeteerBrowser } from "puppeteer-core";
+import type { CDPSession, Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable, within } from "../../../runtime/lib/time-limit.ts";
@@ -47,10 +47,13 @@ export class Browser {
     const { clock, limits } = options;
     let chromium: Chromium | undefined;
     try {
+      // Loaded with the first browser, and meanwhile: see driver-parts.ts.
+      const driver = import("puppeteer-core");
       const budgets = new EventBudgets(clock);
       const admits = (message: Buffer) => budgets.admits(message);
       chromium = await Chromium.start({ executablePath: options.executablePath, admits });
       const { transport, ended } = chromium;
+      const { default: puppeteer } = await driver;
       const browser = await within(
         {
           ms: limits.startMs,

@@ -1,9 +1,11 @@
 /** Waits until a function of the caller, called in the page again and again, gives something true. */
-import { type Page, ProtocolError } from "puppeteer-core";
+
+import type { Page } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { WaitForFunction } from "../../../../schemas/rendering/http/page-parameters.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
+import { ProtocolError } from "./driver-parts.ts";
 import { sessionOf } from "./page-session.ts";
 
 /** Length of what the function threw in a refusal: a sentence. */

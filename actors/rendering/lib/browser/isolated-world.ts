@@ -1,6 +1,8 @@
 /** Asks a page something in a world beside its own, where nothing is seen of what its scripts redefine. */
-import { type CDPSession, type Protocol, ProtocolError } from "puppeteer-core";
+
+import type { CDPSession, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { ProtocolError } from "./driver-parts.ts";
 
 export interface IsolatedWorld {
   session: CDPSession;

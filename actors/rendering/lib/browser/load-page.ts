@@ -1,5 +1,5 @@
 /** Brings the page to the state its caller wants it in: loaded, completed with tags, waited for. */
-import { PuppeteerError } from "puppeteer-core";
+
 import { ActorError } from "../../../../schemas/errors.ts";
 import { GOTO_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import type { LoadEvent } from "../../../../schemas/rendering/http/page-parameters.ts";
@@ -8,6 +8,7 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 import { checkSelector } from "./css-selector.ts";
 import { definedOf } from "./defined-of.ts";
+import { PuppeteerError } from "./driver-parts.ts";
 import { functionTrue } from "./function-true.ts";
 import { MainDocument } from "./main-document.ts";
 import { netErrorOf } from "./navigation-errors.ts";

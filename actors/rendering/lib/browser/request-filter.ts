@@ -1,5 +1,5 @@
 /** Lets a page fetch only what its caller wants, and answers its site's authentication. */
-import { type CDPSession, CDPSessionEvent, type Page, type Protocol } from "puppeteer-core";
+import type { CDPSession, Page, Protocol } from "puppeteer-core";
 import type { ResourceType } from "../../../../schemas/rendering/http/page-parameters.ts";
 import { RESOURCE_TYPES } from "../../../../schemas/rendering/http/page-parameters.ts";
 import {
@@ -87,7 +87,7 @@ class RequestFilter {
   async attach(target: CDPSession): Promise<void> {
     const { authenticate, guessed, patterns } = this.#rules;
     target.on("Fetch.authRequired", (event) => void settle(this.#answer(target, event)));
-    target.on(CDPSessionEvent.SessionAttached, (child) => void settle(this.#attachChild(child)));
+    target.on("sessionattached", (child) => void settle(this.#attachChild(child)));
     const typeOf = requestTypes(target);
     target.on("Fetch.requestPaused", (event) => void settle(this.#decide(target, event, typeOf)));
     const handleAuthRequests = authenticate !== undefined;

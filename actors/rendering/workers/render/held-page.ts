@@ -2,7 +2,7 @@
  * A page in its own context, held for one task. Counts its time, and turns the reasons of its end into errors for the
  * caller.
  */
-import { ProtocolError } from "puppeteer-core";
+
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import { SETTLE_MS } from "../../../../schemas/rendering/limits.ts";
@@ -10,6 +10,7 @@ import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
+import { ProtocolError } from "../../lib/browser/driver-parts.ts";
 import { type Limits, loadPage } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
 import { NavigationCount } from "../../lib/browser/navigation-count.ts";

@@ -1,7 +1,8 @@
 /** The device that a page is shown on: a preset of the driver, or the window that the request names. */
-import { KnownDevices } from "puppeteer-core";
+
 import { ActorError } from "../../../../schemas/errors.ts";
 import { VIEWPORT } from "../../lib/browser/context-page.ts";
+import { KnownDevices } from "../../lib/browser/driver-parts.ts";
 import type { Action } from "./held-page.ts";
 import type { PageParameters } from "./outputs/output.ts";
 

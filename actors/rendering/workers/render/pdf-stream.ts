@@ -1,5 +1,6 @@
 /** Prints the page and hands the PDF out piece by piece, its description made ours on the way. */
-import { type Protocol, ProtocolError } from "puppeteer-core";
+
+import type { Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { PDF_BYTES_MAX, PRINT_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import { paperOf } from "../../../../schemas/rendering/http/paper.ts";
@@ -8,6 +9,7 @@ import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadat
 import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
 import { abortable, Timeout, within } from "../../../runtime/lib/time-limit.ts";
 import { drawingSettled } from "../../lib/browser/drawing-settled.ts";
+import { ProtocolError } from "../../lib/browser/driver-parts.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";

@@ -1,5 +1,5 @@
 /** The accessibility tree of a page as puppeteer shows it. */
-import { ProtocolError } from "puppeteer-core";
+
 import { ActorError } from "../../../../../schemas/errors.ts";
 import {
   AccessibilityNode,
@@ -7,6 +7,7 @@ import {
 } from "../../../../../schemas/rendering/http/page-calls.ts";
 import { ACCESSIBILITY_NODES_MAX } from "../../../../../schemas/rendering/limits.ts";
 import { checkSelector } from "../../../lib/browser/css-selector.ts";
+import { ProtocolError } from "../../../lib/browser/driver-parts.ts";
 import { hasNavigatedAway } from "../../../lib/browser/navigation-errors.ts";
 import type { RenderContext } from "../../../lib/browser/render-context.ts";
 import type { Output, ReadAnswer } from "./output.ts";

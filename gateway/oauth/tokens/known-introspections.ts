@@ -1,0 +1,183 @@
+/**
+ * Answers an introspection again that was answered just now, without oidc-provider and without a call of an actor. A
+ * resource server asks for the same token with each request of its client, many times a second.
+ */
+import type { Request, RequestHandler, Response } from "express";
+import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { account } from "../../../schemas/account/account.ts";
+import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { sha256 } from "../../http/sha256.ts";
+import { WatchedCache } from "../../http/watched-cache.ts";
+import { findClient } from "../clients/find-client.ts";
+import { TOKEN_CACHED_MS, TOKENS_CACHED_MAX } from "./access-tokens.ts";
+import { readTokenText } from "./token-text.ts";
+
+/** A form with a token and a hint has 180 bytes. Larger bodies go to oidc-provider. */
+const FORM_BYTES_MAX = 1_024;
+
+/** An answer with `active: true`, and when that ends. */
+interface Known {
+  text: string;
+  expiresAt: number;
+}
+
+/** Differs after each change of what it stands for. */
+interface Version {
+  number: number;
+  /** The account that a private client belongs to. */
+  accountId: string | undefined;
+}
+
+/** The request was answered by oidc-provider, and the answer must not be repeated. */
+class NotKnown extends Error {}
+
+export class KnownIntrospections {
+  readonly #actors: ActorClient;
+  readonly #now: () => number;
+  readonly #answers: WatchedCache<Known>;
+  readonly #clients: WatchedCache<Version>;
+  readonly #accounts: WatchedCache<Version>;
+  /** Answers of oidc-provider to requests that are under way. */
+  readonly #given = new WeakMap<object, { active?: unknown; exp?: unknown }>();
+  #versions = 0;
+
+  constructor({
+    actors,
+    live,
+    now,
+  }: {
+    actors: ActorClient;
+    live: LiveUpdates;
+    now: () => number;
+  }) {
+    this.#actors = actors;
+    this.#now = now;
+    // As for access tokens of the REST API: an answer depends on its grant, its client and the client's members.
+    const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
+    this.#answers = new WatchedCache(options);
+    this.#clients = new WatchedCache(options);
+    this.#accounts = new WatchedCache(options);
+  }
+
+  /** Records what oidc-provider answers to an introspection. */
+  record(request: object, body: { active?: unknown; exp?: unknown }): void {
+    this.#given.set(request, body);
+  }
+
+  /** `toLibrary` resolves when oidc-provider has answered. */
+  handler(toLibrary: RequestHandler): RequestHandler {
+    return async (request, response, next) => {
+      const form = await readAhead(request);
+      const asked = form === undefined ? undefined : readAsked(request, form);
+      if (!asked) {
+        await toLibrary(request, response, next);
+        return;
+      }
+      const { clientId, grantId, hash } = asked;
+      const client = await this.#clientVersion(clientId);
+      const members = client.accountId && (await this.#accountVersion(client.accountId));
+      const versions = `${client.number} ${members ? members.number : ""}`;
+      const source = { contract: oauthGrant, key: grantId };
+      const load = async () => {
+        await toLibrary(request, response, next);
+        return this.#knownOf(request);
+      };
+      const known = await this.#answers
+        .get(`${hash} ${versions}`, source, load)
+        .catch((error: unknown) => {
+          if (!(error instanceof NotKnown)) throw error;
+        });
+      if (!known || response.headersSent) return;
+      if (this.#now() >= known.expiresAt) {
+        await toLibrary(request, response, next);
+        return;
+      }
+      answer(response, known.text);
+      // Otherwise the request never ends, and its time limit closes the connection.
+      request.resume();
+    };
+  }
+
+  #knownOf(request: Request): Known {
+    const body = this.#given.get(request);
+    if (body?.active !== true || typeof body.exp !== "number") throw new NotKnown();
+    return { text: JSON.stringify(body), expiresAt: body.exp * 1_000 };
+  }
+
+  #clientVersion(clientId: string): Promise<Version> {
+    const source = { contract: oauthClient, key: clientId };
+    return this.#clients.get(clientId, source, async () => {
+      const client = await findClient(this.#actors, clientId);
+      const accountId = client?.visibility === "private" ? client.accountId : undefined;
+      return { number: ++this.#versions, accountId };
+    });
+  }
+
+  #accountVersion(accountId: string): Promise<Version> {
+    const source = { contract: account, key: accountId };
+    return this.#accounts.get(accountId, source, async () => ({
+      number: ++this.#versions,
+      accountId,
+    }));
+  }
+}
+
+/** Returns the names that an answer depends on; undefined for every request that is not the usual one. */
+function readAsked(request: Request, form: string) {
+  const { authorization, origin } = request.headers;
+  const [, encoded = ""] = /^Basic ([\w+/]+=*)$/i.exec(authorization ?? "") ?? [];
+  const [, clientId] = /^([0-9a-f]{32}):/.exec(Buffer.from(encoded, "base64").toString()) ?? [];
+  const fields = new URLSearchParams(form);
+  const names = [...fields.keys()];
+  const isUsual = new Set(names).size === names.length && names.every((name) => USUAL.has(name));
+  const address = readTokenText(fields.get("token") ?? "");
+  // The answer to a browser has headers of its own.
+  if (!isUsual || clientId === undefined || address?.kind !== "access" || origin !== undefined) {
+    return undefined;
+  }
+  const { grantId } = address;
+  return { clientId, grantId, hash: sha256(`${authorization}\n${form}`) };
+}
+
+const USUAL = new Set(["token", "token_type_hint"]);
+
+/** Reads a small form, and leaves it in the request. */
+async function readAhead(request: Request): Promise<string | undefined> {
+  const { "content-type": type, "content-length": length } = request.headers;
+  const bytes = Number(length);
+  if (request.method !== "POST" || type !== "application/x-www-form-urlencoded") return undefined;
+  if (!(bytes > 0 && bytes <= FORM_BYTES_MAX)) return undefined;
+  if (request.readableLength < bytes) await untilReadable(request);
+  const form: Buffer | null = request.readableLength === bytes ? request.read() : null;
+  if (form === null) return undefined;
+  request.unshift(form);
+  return form.toString();
+}
+
+/** A body that comes in several pieces is left to oidc-provider. */
+function untilReadable(request: Request): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      for (const name of EVENTS) request.removeListener(name, done);
+      resolve();
+    };
+    for (const name of EVENTS) request.once(name, done);
+  });
+}
+
+const EVENTS = ["readable", "close", "error"];
+
+/** As oidc-provider answers. */
+function answer(response: Response, text: string): void {
+  response.writeHead(200, {
+    Vary: "Origin",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "WWW-Authenticate",
+    "Cache-Control": "no-store",
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(text),
+  });
+  response.end(text);
+}

@@ -1,0 +1,101 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "@nats-io/transport-node";
+import { expect } from "chai";
+import { readBusAddress } from "../actors/runtime/bus/bus-address.ts";
+import { freePort } from "./free-port.ts";
+import { ChildProgram } from "./testing/child-program.ts";
+import { startCommand } from "./testing/start-command.ts";
+import { until } from "./testing/until.ts";
+
+/** Packages that an instance loads only for work: a browser, a bundle, data by AI models, Markdown, traces. */
+const FOR_WORK = [
+  "puppeteer-core",
+  "@puppeteer/browsers",
+  "esbuild",
+  "ai",
+  "@ai-sdk/openai-compatible",
+  "ajv",
+  "turndown",
+  "parse5",
+  "@zxcvbn-ts/language-common",
+  "@opentelemetry/sdk-trace-node",
+];
+/** Of puppeteer-core alone: its errors and its devices, see driver-parts.ts. */
+const LIGHT = /\/puppeteer-core\/lib\/puppeteer\/common\/(Device|Errors)\.js$/;
+/** Renewals of the host's lease, two a second, between which messages are counted. */
+const RENEWALS = 8;
+/** Messages on the bus between two renewals, where fewest are: 15 now; 65 were heartbeats before readers were quiet. */
+const MESSAGES_MAX = 45;
+
+/** Writes the addresses of the modules that the process has loaded into a file, on a signal. */
+const LISTING = `
+  import { writeFileSync } from "node:fs";
+  import { Session } from "node:inspector";
+  process.once("SIGUSR2", () => {
+    const urls = [];
+    const session = new Session();
+    session.connect();
+    session.on("Debugger.scriptParsed", ({ params }) => urls.push(params.url));
+    session.post("Debugger.enable", () => {
+      session.disconnect();
+      writeFileSync(process.env.TEST_LOADED, JSON.stringify(urls));
+    });
+  });`;
+
+describe("an idle instance", function () {
+  this.timeout(90_000);
+  let folder: string;
+  let program: ChildProgram;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-idle-"));
+    const [node = "", ...rest] = startCommand();
+    const listing = `data:text/javascript,${encodeURIComponent(LISTING)}`;
+    program = new ChildProgram([node, "--import", listing, ...rest], {
+      TRUNKLINE_DATA: join(folder, "data"),
+      TRUNKLINE_PORT: String(await freePort()),
+      TEST_LOADED: join(folder, "loaded"),
+    });
+    await program.line("Trunkline runs");
+  });
+  after(async () => {
+    program.signal("SIGTERM");
+    await program.exit();
+    await program[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+
+  it("has loaded no package that only work needs", async () => {
+    program.signal("SIGUSR2");
+    const read = async () => JSON.parse(await readFile(join(folder, "loaded"), "utf8"));
+    const loaded: string[] = await until("modules", () => read().catch(() => undefined));
+    expect(loaded.length).to.be.above(500);
+    const packageOf = (url: string) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1];
+    const heavy = loaded.filter(
+      (url) => FOR_WORK.includes(packageOf(url) ?? "") && !LIGHT.test(url),
+    );
+    expect(heavy).to.deep.equal([]);
+  });
+
+  it(`exchanges fewer than ${MESSAGES_MAX} messages on the bus while a lease is renewed`, async () => {
+    const url = await readFile(join(folder, "data/nats.url"), "utf8");
+    const watcher = await connect(readBusAddress(url.trim()));
+    /** How many messages came before each renewal. */
+    const counts: number[] = [];
+    let count = 0;
+    watcher.subscribe(">", {
+      callback: (_error, { subject }) => {
+        count += 1;
+        if (!subject.includes(".lease.")) return;
+        counts.push(count);
+        count = 0;
+      },
+    });
+    // A renewal is two writes, one after the other. Under load some intervals are longer, and none is shorter.
+    await until("renewals", () => counts.length > 2 * RENEWALS);
+    await watcher.close();
+    const intervals = counts.slice(1).filter((messages) => messages > 3);
+    expect(Math.min(...intervals)).to.be.below(MESSAGES_MAX);
+  });
+});
