@@ -6,6 +6,8 @@
 export const SHARDS = 64;
 /** A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone ends sooner. */
 export const LEASE_TTL_MS = 2_000;
+/** The longest pause of writes for a backup: short beside a lease, whose renewals go on, and beside any deadline. */
+export const HOLD_MS_MAX = 500;
 
 // --- Messages ---
 

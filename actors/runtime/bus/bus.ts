@@ -20,6 +20,7 @@ import {
 import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
 import { Requests } from "./requests.ts";
+import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions {
   /** The URLs of all servers, separated by commas; they may hold user and password. */
@@ -73,6 +74,7 @@ export const NO_MESSAGE_FOUND = 10037;
 export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
+  readonly writeHold: WriteHold;
   #connected = true;
   #disconnections = 0;
   /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
@@ -129,6 +131,7 @@ export class Bus {
     this.jetstream = jetstream;
     this.#listeners = listeners;
     this.#requests = new Requests(connection);
+    this.writeHold = new WriteHold(connection);
     const closed = new BusLost("Cannot reach the bus: the connection is closed");
     void connection.closed().then(() => this.#requests.rejectAll(closed));
     void this.#watchStatus();
