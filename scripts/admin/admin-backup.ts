@@ -11,14 +11,15 @@ const MB = 1_000_000;
 export async function adminBackup(
   parameters: readonly string[],
   environment: NodeJS.ProcessEnv,
+  print: (text: string) => void = console.log,
 ): Promise<void> {
   const { path, keep } = readParameters(parameters);
   const folder = new BackupFolder(resolve(path));
   using _ = await folder.prepare();
   const result = await withBus(environment, (bus) => takeBackup(bus, folder));
-  report(result, folder.path);
+  print(reportOf(result, folder.path));
   if (keep === undefined) return;
-  for (const moment of await folder.keep(keep)) console.log(`Removed the backup of ${moment}`);
+  for (const moment of await folder.keep(keep)) print(`Removed the backup of ${moment}`);
 }
 
 function readParameters(parameters: readonly string[]): { path: string; keep?: number } {
@@ -34,13 +35,13 @@ function readParameters(parameters: readonly string[]): { path: string; keep?: n
   return { path, keep };
 }
 
-function report({ backup, addedBytes, pausedMs }: BackupResult, path: string): void {
+function reportOf({ backup, addedBytes, pausedMs }: BackupResult, path: string): string {
   const { streams, moment } = backup;
   const messages = streams.reduce((sum, stream) => sum + stream.messages, 0);
   const size = (addedBytes / MB).toFixed(1);
-  console.log(`Backup of ${moment} in ${path}
+  return `Backup of ${moment} in ${path}
 ${messages} messages of ${streams.length} streams; ${size} MB are new in the folder; writes paused for ${Math.ceil(pausedMs)} ms
 It holds password hashes, tokens' hashes and signing keys: keep it as safe as the data itself.
 Not on the bus, so keep them elsewhere: the file secrets.key of the data folder, or TRUNKLINE_SECRETS_KEY (without it,
-secrets of apps are lost), credentials.json, and the settings. git/ in the data folder is a cache and needs no backup.`);
+secrets of apps are lost), credentials.json, and the settings. git/ in the data folder is a cache and needs no backup.`;
 }

@@ -15,6 +15,7 @@ import { withBus } from "./with-bus.ts";
 export async function adminRestore(
   parameters: readonly string[],
   environment: NodeJS.ProcessEnv,
+  print: (text: string) => void = console.log,
 ): Promise<void> {
   const { path, from } = readParameters(parameters);
   const config = configFromEnvironment(environment);
@@ -25,12 +26,12 @@ export async function adminRestore(
   // All of it, before anything is changed.
   await folder.verify(backup);
   const restored = (stream: string, messages: number) =>
-    console.log(`${stream}: ${messages} messages restored and compared`);
+    print(`${stream}: ${messages} messages restored and compared`);
   const restore = (bus: Bus) =>
     restoreBackup({ bus, folder, replicas: config.replicas, restored }, backup);
   if (config.natsUrl !== undefined) await withBus(environment, restore);
   else await withEmbeddedBus(config.dataDir, restore);
-  console.log(`Restored the backup of ${backup.moment}
+  print(`Restored the backup of ${backup.moment}
 Bring back secrets.key and credentials.json into the data folder, or TRUNKLINE_SECRETS_KEY, before the first start.`);
 }
 

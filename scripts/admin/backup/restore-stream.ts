@@ -243,7 +243,7 @@ class Comparison {
   }
 
   static of({ config }: StoredStream): Comparison {
-    const maxAge = Number(config["max_age"] ?? 0);
+    const maxAge = Number(config.max_age ?? 0);
     const now = (Date.now() + EXPIRY_MARGIN_MS) * NANOSECONDS;
     return new Comparison(maxAge > 0 ? now - maxAge : 0);
   }

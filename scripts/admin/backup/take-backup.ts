@@ -23,6 +23,7 @@ const LEFT_MAX = 50;
 /** Attempts to find a moment in which nobody wrote. A process without a connection to the bus can miss the pause. */
 const HOLDS_MAX = 40;
 const BETWEEN_HOLDS_MS = 250;
+const READ_ON_MS = 250;
 
 export interface BackupResult {
   backup: Omit<Backup, "layout">;
@@ -98,17 +99,18 @@ async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
  * only, and a capture that missed it would keep the row.
  */
 async function listAll(captures: readonly StreamCapture[]): Promise<void> {
-  let isListing = true;
+  const listed = new AbortController();
+  const { signal } = listed;
   const reading = (async () => {
-    while (isListing) {
+    while (!signal.aborted) {
       for (const capture of captures) if (capture.isFollowing) await capture.readOn();
-      await wait(BETWEEN_HOLDS_MS);
+      await wait(READ_ON_MS, undefined, { signal }).catch(() => {}); // The listing has ended.
     }
   })();
   try {
     for (const capture of captures) await capture.list();
   } finally {
-    isListing = false;
+    listed.abort();
     await reading;
   }
 }
