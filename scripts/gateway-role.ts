@@ -125,6 +125,7 @@ export async function startGatewayRole(
   const service = countService(bus, gateway);
   return {
     name: "gateway",
+    leave: () => gateway.leave(),
     async stop() {
       await gateway.stop();
       await upkeep.stop(config.shutdownSeconds * 1_000 * DRAIN_SHARE);

@@ -10,6 +10,8 @@ import { version } from "../../version.ts";
 import type { Backup, BackupFolder } from "./backup-folder.ts";
 import { restoreStream } from "./restore-stream.ts";
 
+/** The first nats-server that restores an archive of messages. */
+const NATS_SERVER_MIN = [2, 15];
 /** Names of streams that a message lists. */
 const NAMES_SHOWN = 5;
 
@@ -32,6 +34,7 @@ export function refuseNewerBackup({ format, version: made, moment }: Backup): vo
 export async function restoreBackup(parts: RestoreParts, backup: Backup): Promise<void> {
   const { bus, restored } = parts;
   const { streams } = bus.jetstream;
+  refuseOldServer(bus.connection.info?.version ?? "0");
   const found = await namesOf(bus);
   if (await isRestoring(bus.jetstream)) {
     const began = found.filter((name) => name !== RESTORE_MARK);
@@ -53,6 +56,15 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
     throw cause;
   }
   await streams.delete(RESTORE_MARK);
+}
+
+function refuseOldServer(version: string): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [majorMin = 0, minorMin = 0] = NATS_SERVER_MIN;
+  if (major > majorMin || (major === majorMin && minor >= minorMin)) return;
+  throw new Error(
+    `Cannot restore: nats-server ${NATS_SERVER_MIN.join(".")} or newer is needed, it is ${version}`,
+  );
 }
 
 /** Without its state a bus has no accounts, so the state comes last. */
