@@ -40,7 +40,7 @@ export async function makeData(url: string, credentials: Credentials): Promise<E
   await request(platform, "DELETE", `/tokens/${revoked.id}`);
   await post(platform, repo, { name: "kept" });
   await post(platform, repo, { name: "second" });
-  const { commit } = await post<{ commit: string }>(platform, `${repo}/kept/commits`, {
+  const { hash: commit } = await post<{ hash: string }>(platform, `${repo}/kept/commits`, {
     message: "First",
     changes: [{ path: "docs/page.md", content: TEXT }],
   });
@@ -96,10 +96,10 @@ export async function findLost(url: string, expected: Expected): Promise<string[
   });
   await check("a new commit", true, async () => {
     const changes = [{ path: "docs/new.md", content: "new" }];
-    const made = await post<{ commit: string }>(platform, `${repo}/commits`, {
+    const made = await post<{ hash: string }>(platform, `${repo}/commits`, {
       ...{ message: "Next", changes },
     });
-    return made.commit.length > 0;
+    return made.hash.length > 0;
   });
   return lost;
 }
