@@ -3,9 +3,8 @@
  * one more file that names its parts; it is written last, so that an interrupted backup is none.
  */
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
@@ -44,7 +43,6 @@ const StoredStream = z.object({
   /** Messages that the backup holds of the stream, and those that the bus counted at the moment of the backup. */
   messages: z.int(),
   counted: z.int(),
-  /** SHA-256 over all messages that a restored stream surely has. */
   parts: z.array(Part),
   /** The sequences that belong to the backup. Parts also hold messages that were removed since. */
   present: StoredFile,
@@ -138,7 +136,7 @@ export class BackupFolder {
     const stored = await compress(bytes, LEVEL);
     const sha256 = sha256Of(stored);
     const file = `${PARTS}/${stream}/${label}-${sha256.slice(0, 16)}.zst`;
-    if (!existsSync(join(this.path, file))) {
+    if (!(await this.hasAll([{ file, sha256, bytes: stored.length }]))) {
       try {
         await mkdir(join(this.path, PARTS, stream), { recursive: true, mode: 0o700 });
       } catch (cause) {
@@ -152,6 +150,15 @@ export class BackupFolder {
   /** Reads a file whole. Throws where it is missing, truncated or changed. */
   async load(stored: StoredFile): Promise<Buffer> {
     return await decompress(await this.#checked(stored));
+  }
+
+  /** True where the files are there with all their bytes. What is in them is not read. */
+  async hasAll(files: readonly StoredFile[]): Promise<boolean> {
+    for (const { file, bytes } of files) {
+      const found = await stat(join(this.path, file)).catch(() => undefined);
+      if (found?.size !== bytes) return false;
+    }
+    return true;
   }
 
   /** Reads every file of a backup and compares it with its SHA-256. */
@@ -205,6 +212,7 @@ export class BackupFolder {
       await file.writeFile(content);
       await file.sync();
       await rename(unfinished, path);
+      await syncFolder(dirname(path));
     } catch (cause) {
       await rm(unfinished, { force: true }).catch(() => {}); // The next backup removes it.
       throw this.#failure("write", cause);
@@ -227,6 +235,12 @@ export class BackupFolder {
     const hint = isFull(cause) ? "; the disk is full, and nothing counts of this backup" : "";
     return new Error(`Cannot ${act} to "${this.path}": ${textOf(cause)}${hint}`, { cause });
   }
+}
+
+/** A renamed file is in its folder after a power cut only if the folder is synced too. */
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, "r");
+  await folder.sync();
 }
 
 function parseEnvelope(path: string, text: string): z.output<typeof Envelope> {

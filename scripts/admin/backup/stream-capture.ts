@@ -14,6 +14,9 @@ import { SequenceList } from "./sequence-list.ts";
 const PART_BYTES = 16 * 1024 ** 2;
 /** A stream with at most this many messages is listed once more at the moment of the backup: some 20 ms. */
 const LISTED_AT_MOMENT_MAX = 2_000;
+/** Messages read one by one at that moment. More say that the pause is not kept. */
+const READ_AT_MOMENT_MAX = 500;
+const ROUNDS_MAX = 5;
 
 /** A message that was read after the stream was listed. */
 interface Late {
@@ -45,8 +48,8 @@ export class StreamCapture {
   #isFollowing = false;
   #listed: { sequences: SequenceList; subjects: number[] } | undefined;
   #late: Late[] = [];
-  /** What the stream holds at the moment of the backup. */
-  #final: { present: SequenceList; counted: number; lastSequence: number } | undefined;
+  /** The figures of the stream at the moment of the backup, and how many late messages came before. */
+  #cut: { counted: number; lastSequence: number; late: number; exact?: SequenceList } | undefined;
 
   private constructor(
     bus: Bus,
@@ -71,7 +74,9 @@ export class StreamCapture {
   ): Promise<StreamCapture> {
     // A stream that was made again, or lost messages, has given the same sequences to other messages.
     const goesOn =
-      previous?.created === info.created && previous.lastSequence <= info.state.last_seq;
+      previous?.created === info.created &&
+      previous.lastSequence <= info.state.last_seq &&
+      (await folder.hasAll([...previous.parts, previous.present]));
     if (!goesOn) {
       const nothing = { parts: [], known: new SequenceList(), position: 0 };
       return new StreamCapture(bus, folder, info, nothing);
@@ -120,32 +125,31 @@ export class StreamCapture {
 
   /**
    * Settles what the stream holds now, by its leader. Exact as long as nobody writes to the stream. Returns its figures,
-   * and the subjects of the messages that were new.
+   * and the subjects of the messages that were new; undefined where the stream does not come to rest.
    */
-  async settle(): Promise<Settled> {
-    const read: string[] = [];
-    for (;;) {
+  async settle(): Promise<Settled | undefined> {
+    const before = this.#late.length;
+    for (let round = 0; round < ROUNDS_MAX; round++) {
       const { state } = await this.#bus.jetstream.streams.info(this.name);
-      const before = this.#late.length;
-      await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1));
-      const late = this.#late.slice(before);
-      read.push(...late.map(({ subject }) => subject));
-      // With a message in between, the figures would count less than what was read, or more.
-      if (late.length > 0) continue;
+      const late = this.#late.length;
+      await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1), READ_AT_MOMENT_MAX);
+      // The figures are of before these messages, so they are read again.
+      if (this.#late.length > late) continue;
       const { last_seq: lastSequence, messages: counted } = state;
-      let present = this.#present();
-      if (present.length !== counted && counted <= LISTED_AT_MOMENT_MAX)
-        present = await this.#stillThere(present);
-      this.#final = { present, counted, lastSequence };
+      this.#cut = { counted, lastSequence, late };
+      // A large one is settled after the pause. It may keep messages that were removed since it was listed.
+      if (counted <= LISTED_AT_MOMENT_MAX) this.#cut.exact = await this.#stillThere();
+      const read = this.#late.slice(before).map(({ subject }) => subject);
       return { lastSequence, messages: counted, read };
     }
+    return undefined;
   }
 
   /** Stores the rest, and describes the stream as it was when it was settled. */
   async finish(): Promise<StoredStream> {
-    if (!this.#final)
-      throw new Error(`Cannot finish the backup of ${this.name}: it is not settled`);
-    const { present, counted, lastSequence } = this.#final;
+    if (!this.#cut) throw new Error(`Cannot finish the backup of ${this.name}: it is not settled`);
+    const { counted, lastSequence, late, exact } = this.#cut;
+    const present = exact ?? this.#present(late);
     if (present.length < counted) throw this.#gap(undefined);
     await this.#storePart();
     const { config, created } = this.info;
@@ -163,11 +167,12 @@ export class StreamCapture {
     return each === 1 || rollsUp === true;
   }
 
-  async #take(messages: AsyncIterable<ArchivedMessage>): Promise<number> {
+  async #take(messages: AsyncIterable<ArchivedMessage>, countMax = Infinity): Promise<number> {
     let count = 0;
     for await (const message of messages) {
       await this.#add(message);
       count += 1;
+      if (count === countMax) break;
     }
     return count;
   }
@@ -189,11 +194,12 @@ export class StreamCapture {
     if (this.#bytes >= PART_BYTES) await this.#storePart();
   }
 
-  /** The listed messages that no later one replaced, and the later ones. */
-  #present(): SequenceList {
+  /** The listed messages that none of the first `late` later ones replaced, and these. */
+  #present(lateCount: number): SequenceList {
+    const late = this.#late.slice(0, lateCount);
     const { sequences, subjects } = this.#listed ?? { sequences: this.#known, subjects: [] };
     const newest = new Map<string, number>();
-    for (const { sequence, subject, replaces } of this.#late) {
+    for (const { sequence, subject, replaces } of late) {
       if (replaces) newest.set(subject, sequence);
     }
     // Among millions of subjects, two of these hashes are equal less than once in 10,000 backups.
@@ -204,16 +210,18 @@ export class StreamCapture {
       const hashed = subjects[index++];
       if (hashed === undefined || !replaced.has(hashed)) present.push(sequence);
     }
-    for (const { sequence, subject } of this.#late) {
+    for (const { sequence, subject } of late) {
       if (sequence >= (newest.get(subject) ?? 0)) present.push(sequence);
     }
     return present;
   }
 
-  async #stillThere(known: SequenceList): Promise<SequenceList> {
+  /** Reads the stream once more, for what it holds in this moment. */
+  async #stillThere(): Promise<SequenceList> {
     const present = new SequenceList();
+    const late = new Set(this.#late.map(({ sequence }) => sequence));
     for await (const { sequence } of readMessages(this.#bus, this.info, 1)) {
-      if (known.has(sequence)) present.push(sequence);
+      if (this.#known.has(sequence) || late.has(sequence)) present.push(sequence);
     }
     return present;
   }

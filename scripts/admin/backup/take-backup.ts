@@ -155,16 +155,20 @@ async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const others = captures.filter(
     (capture) => !states.includes(capture) && !still.includes(capture),
   );
-  const settle = (some: readonly StreamCapture[]) =>
-    Promise.all(some.map((capture) => capture.settle()));
-  await settle(states);
+  const settle = async (some: readonly StreamCapture[]) => {
+    const settled = await Promise.all(some.map((capture) => capture.settle()));
+    return settled.every((one) => one !== undefined) ? settled : undefined;
+  };
+  if (!(await settle(states))) return false;
   const first = await settle(still);
-  await settle(others);
+  if (!first || !(await settle(others))) return false;
   const lastOfStates = await settle(states);
-  if (lastOfStates.some(({ read }) => !read.every(changesNoActor))) return false;
+  if (!lastOfStates?.every(({ read }) => read.every(changesNoActor))) return false;
   const last = await settle(still);
-  return last.every(
-    ({ lastSequence, messages }, index) =>
-      lastSequence === first[index]?.lastSequence && messages === first[index]?.messages,
+  return (
+    last?.every(
+      ({ lastSequence, messages }, index) =>
+        lastSequence === first[index]?.lastSequence && messages === first[index]?.messages,
+    ) ?? false
   );
 }
