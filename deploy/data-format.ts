@@ -36,7 +36,8 @@ const LOCK_POLL_MS = 200;
 const STREAM = stateSubjects(stateBucket(0)).stream;
 const NO_STREAM = 10059;
 const NO_MESSAGE = 10037;
-const WRONG_SEQUENCE = 10071;
+/** The last sequence is another one: 10071; and 10164 in a cluster, while another write is under way. */
+const CONFLICTS: readonly number[] = [10071, 10164];
 
 const StoredFormat = z.object({
   format: z.int().min(1),
@@ -147,7 +148,7 @@ async function publishOver(
     });
     return seq;
   } catch (error) {
-    if (error instanceof JetStreamApiError && error.code === WRONG_SEQUENCE) return undefined;
+    if (error instanceof JetStreamApiError && CONFLICTS.includes(error.code)) return undefined;
     throw error;
   }
 }

@@ -275,7 +275,7 @@ export const changesNoActor = (subject: string) =>
 
 /** The format of the stored data, in the first state stream. */
 export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
-/** Who upgrades the stored data to a newer format at present. */
+/** The process that upgrades the stored data to a newer format now. */
 export const UPGRADE_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.upgrade`;
 
 /** Core subject on which a backup asks all processes to begin no writes for some milliseconds; 0 ends the pause. */

@@ -21,6 +21,7 @@ describe("config", () => {
       agentLimits: { agents: 10_000, bytes: 1_073_741_824 },
       ai: undefined,
       signup: "open",
+      leaveSeconds: 0,
       shutdownSeconds: 20,
       chromium: undefined,
       otlpEndpoint: undefined,

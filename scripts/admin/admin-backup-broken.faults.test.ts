@@ -47,7 +47,7 @@ describe("broken backups", function () {
     const main = join(REPOSITORY, "scripts/trunkline.ts");
     const running = spawn(process.execPath, [main, ...parameters], {
       env: { ...process.env, TRUNKLINE_NATS_URL: url },
-      stdio: "inherit",
+      stdio: "ignore",
     });
     const ended = once(running, "exit");
     await until("the moment to kill it", isSo);

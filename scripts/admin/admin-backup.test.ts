@@ -189,6 +189,21 @@ describe("admin backup and restore", function () {
     }
   });
 
+  it("leases that are renewed all the time do not disturb a backup", async () => {
+    await publish("$KV.state-0.counter.a", "value");
+    let isOver = false;
+    const renewing = (async () => {
+      while (!isOver) await publish("$KV.state-0.lease.host", "{}", { "Nats-TTL": "2s" });
+    })();
+    for (let round = 0; round < 3; round++) {
+      const { code, stderr } = await backup();
+      expect(code, stderr).to.equal(0);
+    }
+    isOver = true;
+    await renewing;
+    expect((await restore()).code).to.equal(0);
+  });
+
   it("a backup reads a stream anew where a part of its last backup is missing", async () => {
     await publish("$KV.state-0.counter.a", "value");
     expect((await backup()).code).to.equal(0);

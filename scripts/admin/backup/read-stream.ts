@@ -17,7 +17,7 @@ const END_OF_BATCH = 204;
 const NANOSECONDS_DIGITS = 9;
 const NO_BYTES = new Uint8Array();
 
-/** What of a message a backup needs to know without its content. */
+/** A message without its content. */
 interface Listed {
   sequence: number;
   subject: string;

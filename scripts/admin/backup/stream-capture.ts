@@ -138,7 +138,8 @@ export class StreamCapture {
       const { last_seq: lastSequence, messages: counted } = state;
       this.#cut = { counted, lastSequence, late };
       // A large one is settled after the pause. It may keep messages that were removed since it was listed.
-      if (counted <= LISTED_AT_MOMENT_MAX) this.#cut.exact = await this.#stillThere();
+      const exact = counted <= LISTED_AT_MOMENT_MAX ? await this.#stillThere() : undefined;
+      if (exact) this.#cut = { counted: exact.length, lastSequence, late, exact };
       const read = this.#late.slice(before).map(({ subject }) => subject);
       return { lastSequence, messages: counted, read };
     }
@@ -216,12 +217,14 @@ export class StreamCapture {
     return present;
   }
 
-  /** Reads the stream once more, for what it holds in this moment. */
-  async #stillThere(): Promise<SequenceList> {
+  /** The messages that the stream holds in this moment; undefined where a new one, such as a lease, came meanwhile. */
+  async #stillThere(): Promise<SequenceList | undefined> {
     const present = new SequenceList();
     const late = new Set(this.#late.map(({ sequence }) => sequence));
     for await (const { sequence } of readMessages(this.#bus, this.info, 1)) {
-      if (this.#known.has(sequence) || late.has(sequence)) present.push(sequence);
+      if (sequence > this.#position) return undefined;
+      if (!this.#known.has(sequence) && !late.has(sequence)) throw this.#gap(sequence);
+      present.push(sequence);
     }
     return present;
   }
