@@ -190,6 +190,8 @@ export const SHUTDOWN_SECONDS = 20;
 
 /** Time for a server to greet a new connection. It tells a stopped server from a distant one. */
 export const BUS_CONNECT_MS = 5_000;
+/** Time for a connection to move to another server of the bus. A process that has none for longer is not ready. */
+export const BUS_CHANGE_MS = 2_000;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
 /** How long a JetStream request waits before it is repeated. An election may lose a request. */

@@ -119,7 +119,7 @@ export async function startGatewayRole(
     logger,
     registry,
     signal,
-    missing: () => (bus.connected ? missing() : ["the bus"]),
+    missing: () => (bus.isMissing ? ["the bus"] : missing()),
     isDiskFull: () => disk?.shortage !== undefined,
   });
   const service = countService(bus, gateway);

@@ -80,7 +80,7 @@ async function startPart(
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
   const part = await start({ bus, clock, registry, logger: context.logger, version: version() });
-  parts.push({ missing: () => (bus.connected ? part.missing() : ["the bus"]) });
+  parts.push({ missing: () => (bus.isMissing ? ["the bus"] : part.missing()) });
   return {
     name,
     async stop() {

@@ -17,7 +17,12 @@ import {
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import {
+  BUS_CHANGE_MS,
+  BUS_CONNECT_MS,
+  BUS_REQUEST_MS,
+  JETSTREAM_ANSWER_MS,
+} from "../../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
 import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
@@ -76,6 +81,7 @@ export class Bus {
   readonly jetstream: JetStreamManager;
   readonly writeHold: WriteHold;
   #connected = true;
+  #lostAt = 0;
   #disconnections = 0;
   /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
@@ -139,6 +145,14 @@ export class Bus {
 
   get connected(): boolean {
     return this.#connected;
+  }
+
+  /**
+   * True when the connection has been away for longer than a change of servers takes. Requests wait for a short absence,
+   * so a process that reported it would be left without need, and all processes of a server at the same time.
+   */
+  get isMissing(): boolean {
+    return !this.#connected && performance.now() - this.#lostAt > BUS_CHANGE_MS;
   }
 
   /** Id of the server that this connection is to. */
@@ -380,6 +394,7 @@ export class Bus {
     for await (const status of this.connection.status()) {
       if (status.type === "disconnect") {
         this.#connected = false;
+        this.#lostAt = performance.now();
         this.#disconnections += 1;
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
