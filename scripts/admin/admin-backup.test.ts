@@ -193,6 +193,19 @@ describe("admin backup and restore", function () {
     }
   });
 
+  it("holds every stream of the bus, also one that keeps some messages for each subject", async () => {
+    const { streams } = world.bus.jetstream;
+    const journal = { name: "JOURNAL", subjects: ["journal.>"], max_msgs_per_subject: 3 };
+    await streams.add({ ...journal, allow_direct: true });
+    for (let n = 0; n < 5; n++) await publish("journal.host", `${n}`);
+    const before = await contentOf(world.bus);
+    expect(before).to.have.length(3);
+    expect((await backup()).code).to.equal(0);
+    expect((await restore()).code).to.equal(0);
+    const bus = await Bus.connect({ url: empty.url, name: "restored" });
+    expect(await contentOf(bus).finally(() => bus.close())).to.deep.equal(before);
+  });
+
   it("leases that are renewed all the time do not disturb a backup", async () => {
     await publish("$KV.state-0.counter.a", "value");
     let isOver = false;

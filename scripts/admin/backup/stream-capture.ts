@@ -3,7 +3,7 @@
  * messages are still there, and follows the stream until the moment of the backup.
  */
 import { hash } from "node:crypto";
-import type { StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { type ArchivedMessage, encodeMessage } from "./archive-entries.ts";
 import type { BackupFolder, Part, StoredStream } from "./backup-folder.ts";
@@ -23,7 +23,7 @@ interface Late {
   sequence: number;
   subject: string;
   /** It takes the place of all earlier messages of its subject. */
-  replaces: boolean;
+  rollsUp: boolean;
 }
 
 interface Settled {
@@ -165,7 +165,7 @@ export class StreamCapture {
   /** True where a message can take the place of earlier ones of its subject. */
   get #replaces(): boolean {
     const { max_msgs_per_subject: each, allow_rollup_hdrs: rollsUp } = this.info.config;
-    return each === 1 || rollsUp === true;
+    return each > 0 || rollsUp === true;
   }
 
   async #take(messages: AsyncIterable<ArchivedMessage>, countMax = Infinity): Promise<number> {
@@ -189,8 +189,7 @@ export class StreamCapture {
     if (!this.#isFollowing) this.#known.push(sequence);
     else {
       const rollsUp = Buffer.from(headers).includes("\r\nNats-Rollup: ");
-      const replaces = rollsUp || this.info.config.max_msgs_per_subject === 1;
-      this.#late.push({ sequence, subject, replaces });
+      this.#late.push({ sequence, subject, rollsUp });
     }
     if (this.#bytes >= PART_BYTES) await this.#storePart();
   }
@@ -199,22 +198,42 @@ export class StreamCapture {
   #present(lateCount: number): SequenceList {
     const late = this.#late.slice(0, lateCount);
     const { sequences, subjects } = this.#listed ?? { sequences: this.#known, subjects: [] };
-    const newest = new Map<string, number>();
-    for (const { sequence, subject, replaces } of late) {
-      if (replaces) newest.set(subject, sequence);
-    }
-    // Among millions of subjects, two of these hashes are equal less than once in 10,000 backups.
-    const replaced = new Set(Array.from(newest.keys(), shortHash));
+    const surplus = this.#surplus(late, subjects);
     const present = new SequenceList();
+    const add = (sequence: number, hashed: number | undefined) => {
+      const left = hashed === undefined ? 0 : (surplus.get(hashed) ?? 0);
+      if (left === 0) present.push(sequence);
+      else surplus.set(hashed ?? 0, left - 1);
+    };
     let index = 0;
-    for (const sequence of sequences) {
-      const hashed = subjects[index++];
-      if (hashed === undefined || !replaced.has(hashed)) present.push(sequence);
-    }
-    for (const { sequence, subject } of late) {
-      if (sequence >= (newest.get(subject) ?? 0)) present.push(sequence);
-    }
+    for (const sequence of sequences) add(sequence, subjects[index++]);
+    for (const { sequence, subject } of late) add(sequence, shortHash(subject));
     return present;
+  }
+
+  /**
+   * By subject: how many of its oldest messages the later ones have pushed out. Among millions of subjects, two of these
+   * hashes are equal less than once in 10,000 backups.
+   */
+  #surplus(late: readonly Late[], listed: readonly number[]): Map<number, number> {
+    const { max_msgs_per_subject: each, discard } = this.info.config;
+    const max = each > 0 && discard === DiscardPolicy.Old ? each : Infinity;
+    const counts = new Map<number, number>();
+    for (const { subject } of late) counts.set(shortHash(subject), 0);
+    const surplus = new Map<number, number>();
+    const count = (hashed: number, rollsUp: boolean) => {
+      const before = counts.get(hashed);
+      if (before === undefined) return;
+      counts.set(hashed, before + 1);
+      if (rollsUp) surplus.set(hashed, before);
+    };
+    for (const hashed of listed) count(hashed, false);
+    for (const { subject, rollsUp } of late) count(shortHash(subject), rollsUp);
+    for (const [hashed, all] of counts) {
+      const most = Math.max(surplus.get(hashed) ?? 0, all - max);
+      if (most > 0) surplus.set(hashed, most);
+    }
+    return surplus;
   }
 
   /** The messages that the stream holds in this moment; undefined where a new one, such as a lease, came meanwhile. */

@@ -6,16 +6,22 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
+import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
 import { changesNoActor, HOLD_SUBJECT, isState, STREAMS } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
-/** Streams without anything to keep: one may be lost at any time, and the other is always empty. */
-const LEFT_OUT: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.kept]);
-/** Streams whose changes an actor's state relies on. Nobody may write to them at the moment of the backup. */
-const STILL: ReadonlySet<string> = new Set([STREAMS.mail, STREAMS.agents]);
+/** Streams without anything to keep: one may be lost at any time, and the others are always empty. */
+const LEFT_OUT: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.kept, RESTORE_MARK]);
+/**
+ * Streams that may change at the moment of the backup. What they hold is written before a state names it, and removed
+ * after, or may come twice. In all other streams nobody may write then.
+ */
+const LOOSE: ReadonlySet<string> = new Set([
+  ...[STREAMS.tasks, STREAMS.dead, STREAMS.crawl, STREAMS.packs, STREAMS.apps, STREAMS.appLogs],
+]);
 
 /** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
 const PASSES_MAX = 20;
@@ -73,10 +79,8 @@ const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
 /** The streams to back up. Those of the state come last, since they change fastest. */
 async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   const streams: StreamInfo[] = [];
-  const ours = new Set<string>(Object.values(STREAMS));
   for await (const info of bus.jetstream.streams.list()) {
-    const { name } = info.config;
-    if ((ours.has(name) || isState(name)) && !LEFT_OUT.has(name)) streams.push(info);
+    if (!LEFT_OUT.has(info.config.name)) streams.push(info);
   }
   const rank = ({ config }: StreamInfo) => (isState(config.name) ? 1 : 0);
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
@@ -145,15 +149,15 @@ async function cutAtOneMoment(
 }
 
 /**
- * Captures what is left and returns whether all of it is of one moment. That is so where the states, the mail and the
+ * Captures what is left and returns whether all of it is of one moment. That is so where the states, journals, mail and
  * logs of agents did not change from the first capture to the last: then whatever another stream holds, it held beside
  * exactly these states.
  */
 async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const states = captures.filter(({ name }) => isState(name));
-  const still = captures.filter(({ name }) => STILL.has(name));
-  const others = captures.filter(
-    (capture) => !states.includes(capture) && !still.includes(capture),
+  const others = captures.filter(({ name }) => LOOSE.has(name));
+  const still = captures.filter(
+    (capture) => !states.includes(capture) && !others.includes(capture),
   );
   const settle = async (some: readonly StreamCapture[]) => {
     const settled = await Promise.all(some.map((capture) => capture.settle()));
