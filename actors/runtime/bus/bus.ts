@@ -1,7 +1,6 @@
 /** The connection to NATS, with the parts that the runtime needs and the client library lacks. */
 
 import {
-  JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
   type MsgRequest,
@@ -24,6 +23,8 @@ import {
   JETSTREAM_ANSWER_MS,
 } from "../../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
+import { firstTwoTokens } from "./first-two-tokens.ts";
+import { untilLeaderAnswers } from "./leader-answer.ts";
 import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
@@ -73,8 +74,7 @@ export interface BusSubscription {
 /** The bus was away during a request: whether it was done is unknown. */
 export class BusLost extends Error {}
 
-/** JetStream's error code where a read finds nothing. */
-export const NO_MESSAGE_FOUND = 10037;
+export { NO_MESSAGE_FOUND } from "./leader-answer.ts";
 
 export class Bus {
   readonly connection: NatsConnection;
@@ -374,20 +374,10 @@ export class Bus {
     }
   }
 
-  async #readOfLeader(stream: string, query: MsgRequest): Promise<StoredMsg | undefined> {
-    const giveUpAt = performance.now() + BUS_REQUEST_MS;
-    for (;;) {
-      try {
-        const message = await this.whileConnected(() =>
-          this.jetstream.streams.getMessage(stream, query),
-        );
-        return message ?? undefined;
-      } catch (error) {
-        if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-        // While a stream has no leader nobody answers, and its next leader has not received the request.
-        if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
-      }
-    }
+  #readOfLeader(stream: string, query: MsgRequest): Promise<StoredMsg | undefined> {
+    return untilLeaderAnswers(() =>
+      this.whileConnected(() => this.jetstream.streams.getMessage(stream, query)),
+    );
   }
 
   async #watchStatus(): Promise<void> {
@@ -407,9 +397,4 @@ export class Bus {
       }
     }
   }
-}
-
-function firstTwoTokens(subject: string): string {
-  const end = subject.indexOf(".", subject.indexOf(".") + 1);
-  return end < 0 ? subject : subject.slice(0, end);
 }
