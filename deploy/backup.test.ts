@@ -1,64 +1,79 @@
-import { copyFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { runCommand } from "../scripts/testing/command-line.ts";
-import { natsCliOrSkip } from "../scripts/testing/nats-cli.ts";
-import { startNats, type TestNatsServer } from "../scripts/testing/nats-server.ts";
+import { startNats } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { REPOSITORY } from "../scripts/tools.ts";
 
-describe("backup and restore", function () {
+const PAGE = join(REPOSITORY, "docs/operate/backup.md");
+const ON_PAGE = "/var/backups/trunkline";
+
+describe("docs/operate/backup.md", function () {
   this.timeout(240_000);
-  let cli: string;
   let folder: string;
+  let backup: string;
+  let restore: string;
 
-  before(async function () {
-    cli = await natsCliOrSkip(this);
+  before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-backup-"));
+    const commands = (await readFile(PAGE, "utf8")).match(/^trunkline admin .*$/gm) ?? [];
+    expect(commands.map((line) => line.split(" ")[2])).to.deep.equal([
+      "backup",
+      "backup",
+      "restore",
+    ]);
+    [, backup = "", restore = ""] = commands;
   });
-  after(async () => {
-    if (folder !== undefined) await rm(folder, { recursive: true, maxRetries: 10 });
-  });
+  after(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
-  it("restores accounts and tokens by the commands of docs/operate/backup.md", async () => {
-    const page = await readFile(join(REPOSITORY, "docs/operate/backup.md"), "utf8");
-    const [backup = "", restore = ""] = page.match(/^nats account .*$/gm) ?? [];
+  it("its commands back up a running platform, and restore it onto servers and into a data folder", async () => {
     await using first = await startNats();
     await using second = await startNats();
-    const made = await tokenOf(first);
-    await nats(backup, first);
-    await nats(restore, second);
-    await mkdir(join(folder, "after"));
-    await copyFile(join(folder, "before/credentials.json"), join(folder, "after/credentials.json"));
-    await using after = await start("after", second);
-    const { base_url } = await after.credentials();
-    expect(await verify(base_url, made)).to.deep.equal({ status: 200, text: "active" });
-    expect((await verify(base_url, `${made.slice(0, -1)}_`)).status).to.equal(401);
-    after.signal("SIGTERM");
-    expect(await after.exit()).to.equal(0);
+    await using before = await start("before", first.url);
+    const credentials = await before.credentials();
+    const kept = await makeToken(credentials);
+    await page(backup, { TRUNKLINE_NATS_URL: first.url });
+    const later = await makeToken(credentials);
+    await page(restore, { TRUNKLINE_NATS_URL: second.url });
+    await page(restore, { TRUNKLINE_DATA: join(folder, "single") });
+    for (const [name, url] of [
+      ["after", second.url],
+      ["single", undefined],
+    ] as const) {
+      await using after = await start(name, url);
+      // A restored platform makes no first account, and so no credentials.
+      const error = await after.credentials().catch((cause: unknown) => cause);
+      expect(error, name).to.have.property("code", "ENOENT");
+      const api = `${after.url}/v4`;
+      expect(await verify(api, kept), name).to.deep.equal({ status: 200, text: "active" });
+      expect((await verify(api, later)).status, name).to.equal(401);
+      after.signal("SIGTERM");
+      expect(await after.exit()).to.equal(0);
+    }
+    // It has stopped.
+    const away = await page(backup, { TRUNKLINE_DATA: join(folder, "single") }, 1);
+    expect(away).to.match(/^Cannot connect to the bus at /);
   });
 
-  const start = async (name: string, { url }: TestNatsServer) => {
-    const environment = { TRUNKLINE_NATS_URL: url, TRUNKLINE_ROLES: "gateway,actors" };
+  const start = async (name: string, url: string | undefined) => {
+    const environment = {
+      TRUNKLINE_ROLES: "gateway,actors",
+      ...(url !== undefined && { TRUNKLINE_NATS_URL: url }),
+    };
     const instance = await RoleProcess.start(name, folder, environment);
     await instance.ready();
     return instance;
   };
 
-  /** Makes a token that no credentials file has, and stops. */
-  async function tokenOf(server: TestNatsServer): Promise<string> {
-    await using instance = await start("before", server);
-    const made = await makeToken(await instance.credentials());
-    instance.signal("SIGTERM");
-    expect(await instance.exit()).to.equal(0);
-    return made;
-  }
-
-  async function nats(command: string, { url }: TestNatsServer): Promise<void> {
-    const line = `nats() { '${cli}' "$@"; }; cd '${folder}' && ${command}`;
-    const { code, stderr } = await runCommand("sh", ["-c", line], { NATS_URL: url });
-    expect(code, `${command}: ${stderr}`).to.equal(0);
+  /** Runs a command of the page, with its folder of backups in ours. Returns what it says on stderr. */
+  async function page(command: string, environment: NodeJS.ProcessEnv, expected = 0) {
+    const program = `trunkline() { '${process.execPath}' '${REPOSITORY}/scripts/trunkline.ts' "$@"; }`;
+    const line = `${program}; ${command.replace(ON_PAGE, join(folder, "backups"))}`;
+    const { code, stderr } = await runCommand("sh", ["-c", line], environment);
+    expect(code, `${command}: ${stderr}`).to.equal(expected);
+    return stderr;
   }
 });
 

@@ -213,18 +213,28 @@ describe("manifests", () => {
     expect(imageCheck()).to.deep.equal(["node_modules/.bin/node", "deploy/healthy.ts"]);
   });
 
-  it("trunkline.service is a unit that systemd accepts, and outlasts a drain", async function () {
+  it("trunkline.service outlasts a drain", () => {
     const unit = read("deploy/systemd/trunkline.service");
     const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
     expect(seconds).to.be.above(configFromEnvironment({}).shutdownSeconds + 5);
+  });
+
+  it("the units of deploy/systemd are accepted by systemd", async function () {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-unit-"));
-    const path = join(folder, "trunkline.service");
-    // The package is not installed where the unit expects it.
-    await writeFile(path, unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
-    const verified = await run("systemd-analyze", ["verify", path]).catch((error) => error);
+    const names = ["trunkline.service", "trunkline-backup.service", "trunkline-backup.timer"];
+    for (const name of names) {
+      // The package is not installed where the units expect it.
+      const unit = read(`deploy/systemd/${name}`);
+      await writeFile(
+        join(folder, name),
+        unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`),
+      );
+    }
+    const paths = names.map((name) => join(folder, name));
+    const verified = await run("systemd-analyze", ["verify", ...paths]).catch((error) => error);
     await rm(folder, { recursive: true });
     if (verified.code === "ENOENT") return this.skip();
-    expect(verified.stderr).to.not.include("trunkline.service");
+    expect(verified.stderr).to.not.include("trunkline");
     expect(verified.code).to.equal(undefined);
   });
 

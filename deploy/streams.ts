@@ -72,7 +72,7 @@ const SMALLER = 0.45;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const MARKER_MS = 60_000;
 
-interface StreamsOptions {
+export interface StreamsOptions {
   replicas: number;
   /** The number of state streams: one on one machine; with more, commits of different shards run beside each other. */
   buckets: number;
@@ -86,10 +86,15 @@ export async function declareStreams(
   jetstream: JetStreamManager,
   options: StreamsOptions,
 ): Promise<void> {
+  await whenClusterIsReady(() => declareAll(jetstream, options));
+}
+
+/** Repeats a request to a cluster that comes up and may lack a leader, or servers. */
+export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + CLUSTER_READY_MS;
   for (;;) {
     try {
-      await declareAll(jetstream, options);
+      await ask();
       return;
     } catch (error) {
       const passing = error instanceof TimeoutError || isUnavailable(error);

@@ -86,6 +86,8 @@ export interface GatewayParts {
   missing: () => readonly string[];
   now: () => number;
   /** Aborts when this process begins to stop, which ends endless answers. */
+  /** True from the moment when the process wants no more requests, though it answers those that come. */
+  isStopping?: () => boolean;
   stopping: AbortSignal;
   /** Time limit of an answer with the records of a crawl; defaults to CRAWL_READ_MS_MAX. */
   readMs?: number;
@@ -132,7 +134,7 @@ export function buildApp(
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
   if (parts.appPorts) app.use(leadToOwnHost(config.publicUrl));
-  app.use(healthRouter(missing));
+  app.use(healthRouter(missing, parts.isStopping));
   if (config.metricsPort === undefined) {
     app.use(metricsRouter(registry, metricsTokenOf(config)));
   }

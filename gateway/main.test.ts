@@ -108,6 +108,29 @@ describe("gateway process", () => {
     );
   });
 
+  it("leave() fails the health check and serves on, and each answer closes its connection", async () => {
+    const url = await start();
+    const agent = new Agent({ keepAlive: true });
+    const answerOf = async (path: string) => {
+      const [answer] = await once(get(`${url}${path}`, { agent }), "response");
+      return {
+        status: answer.statusCode,
+        connection: answer.headers.connection,
+        text: await text(answer),
+      };
+    };
+    expect(await answerOf("/livez")).to.include({ status: 200, connection: "keep-alive" });
+    gateway?.leave();
+    expect(await answerOf("/livez")).to.include({ status: 200, connection: "close" });
+    const health = await answerOf("/healthz");
+    expect(health).to.include({ status: 503, connection: "close" });
+    expect(health.text).to.contain("Cannot serve: this process is stopping");
+    const { api_token } = await credentials();
+    const headers = { Authorization: `Bearer ${api_token}` };
+    expect((await fetch(`${url}/v4/accounts`, { headers })).status).to.equal(200);
+    agent.destroy();
+  });
+
   it("stop() lets what is in flight finish, and takes nothing new", async () => {
     // However long this machine takes for it.
     const url = await start({ config: { ...config(), shutdownSeconds: 60 } });

@@ -79,6 +79,8 @@ export interface RunningGateway {
   port: number;
   /** Requests so far, by route. */
   counts(): readonly RequestCount[];
+  /** Serves on, but is not ready any more, and closes each connection with its next answer. */
+  leave(): void;
   /** Stops after the requests in flight, or when the configured time is over. */
   stop(): Promise<void>;
 }
@@ -88,6 +90,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   const { config, logger, registry = new Registry(), missing = () => [] } = context;
   collectDefaultMetrics({ register: registry });
   let started = false;
+  let isLeaving = false;
   const counts = new RequestCounts();
   const leaving = new AbortController();
   const { appsPorts: range } = config;
@@ -99,6 +102,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     registry,
     counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
+    isStopping: () => isLeaving,
     now: () => Date.now(),
     stopping: leaving.signal,
   };
@@ -137,11 +141,19 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     throw error;
   }
   started = true;
-  return { name: "gateway", port, counts: () => counts.all(), stop };
+  return { name: "gateway", port, counts: () => counts.all(), leave, stop };
+
+  function leave(): void {
+    isLeaving = true;
+  }
 
   function makeServer(): Server {
     const made = httpServer(app, context.timeouts);
     made.on("upgrade", sockets.upgrade);
+    made.prependListener("request", (_request, response) => {
+      // A client would otherwise send its next request on a connection that is being closed.
+      if (isLeaving) response.shouldKeepAlive = false;
+    });
     made.on("request", (_request, response) => {
       response.once("close", () => {
         // Node closes only connections that are idle when the stop begins.
@@ -152,6 +164,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   }
 
   async function stop(): Promise<void> {
+    leave();
     stopping = true;
     leaving.abort(new ActorError("unavailable", "Cannot go on: this process is stopping"));
     const withinMs = config.shutdownSeconds * DRAIN_SHARE * 1_000;

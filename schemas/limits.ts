@@ -6,6 +6,8 @@
 export const SHARDS = 64;
 /** A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone ends sooner. */
 export const LEASE_TTL_MS = 2_000;
+/** The longest pause of writes for a backup: short beside a lease, whose renewals go on, and beside any deadline. */
+export const HOLD_MS_MAX = 500;
 
 // --- Messages ---
 
@@ -188,6 +190,8 @@ export const SHUTDOWN_SECONDS = 20;
 
 /** Time for a server to greet a new connection. It tells a stopped server from a distant one. */
 export const BUS_CONNECT_MS = 5_000;
+/** Time for a connection to move to another server of the bus. A process that has none for longer is not ready. */
+export const BUS_CHANGE_MS = 2_000;
 /** How long a question to the bus itself may take before its outcome counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
 /** How long a JetStream request waits before it is repeated. An election may lose a request. */

@@ -285,3 +285,16 @@ export function stateSubjects(bucket: string) {
 export type StateSubjects = ReturnType<typeof stateSubjects>;
 
 export const stateBucket = (index: number) => `state-${index}`;
+/** True for the name of a stream that holds states of actors. */
+export const isState = (stream: string) => stream.startsWith("KV_state-");
+/** True for keys of a state stream that change without a commit: leases, and reminders that the bus fires. */
+export const changesNoActor = (subject: string) =>
+  /^\$KV\.state-\d+\.(lease|fired)\./.test(subject);
+
+/** The format of the stored data, in the first state stream. */
+export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
+/** The process that upgrades the stored data to a newer format now. */
+export const UPGRADE_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.upgrade`;
+
+/** Core subject on which a backup asks all processes to begin no writes for some milliseconds; 0 ends the pause. */
+export const HOLD_SUBJECT = "hold.writes";

@@ -21,6 +21,7 @@ describe("config", () => {
       agentLimits: { agents: 10_000, bytes: 1_073_741_824 },
       ai: undefined,
       signup: "open",
+      leaveSeconds: 0,
       shutdownSeconds: 20,
       chromium: undefined,
       otlpEndpoint: undefined,
@@ -185,6 +186,7 @@ describe("config", () => {
     ["TRUNKLINE_GIT_FILE_BYTES", "1000000", "134217728", "999999", "134217729"],
     ["TRUNKLINE_GIT_REPO_BYTES", "1000000", "2000000000", "999999", "2000000001"],
     ["TRUNKLINE_GIT_BYTES_PER_ACCOUNT", "0", "100000000000000", "-1", "100000000000001"],
+    ["TRUNKLINE_LEAVE_SECONDS", "0", "300", "-1", "301"],
     ["TRUNKLINE_SHUTDOWN_SECONDS", "1", "3600", "0", "3601"],
   ] as const;
   for (const [name, min, max, ...outside] of bounds) {

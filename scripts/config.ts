@@ -30,6 +30,8 @@ export interface Config {
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   /** Closed: new users only by invitation. */
   readonly signup: "open" | "closed";
+  /** How long a process serves on after its health check fails, before it drains. */
+  readonly leaveSeconds: number;
   readonly shutdownSeconds: number;
   /** DNS servers for the verification of domains; empty: the system's. */
   readonly dnsServers: readonly string[];
@@ -100,6 +102,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     }),
     ai: aiFrom(settings),
     signup: settings.TRUNKLINE_SIGNUP,
+    leaveSeconds: settings.TRUNKLINE_LEAVE_SECONDS,
     shutdownSeconds: settings.TRUNKLINE_SHUTDOWN_SECONDS,
     dnsServers: Object.freeze(settings.TRUNKLINE_DNS_SERVERS),
     dnsPollSeconds: settings.TRUNKLINE_DNS_POLL_SECONDS,

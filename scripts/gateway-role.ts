@@ -122,12 +122,13 @@ export async function startGatewayRole(
     logger,
     registry,
     signal,
-    missing: () => (bus.connected ? missing() : ["the bus"]),
+    missing: () => (bus.isMissing ? ["the bus"] : missing()),
     isDiskFull: () => disk?.shortage !== undefined,
   });
   const service = countService(bus, gateway);
   return {
     name: "gateway",
+    leave: () => gateway.leave(),
     async stop() {
       await gateway.stop();
       await upkeep.stop(config.shutdownSeconds * 1_000 * DRAIN_SHARE);

@@ -149,6 +149,25 @@ describe("program", function () {
     await ended(pid);
   });
 
+  it("runProgram() serves on for TRUNKLINE_LEAVE_SECONDS before it drains; a second signal ends that", async () => {
+    {
+      await using program = startProgram({ TRUNKLINE_LEAVE_SECONDS: "1" });
+      await program.line("ready");
+      program.signal("SIGTERM");
+      await program.line("leaving");
+      const answer = await fetch(`http://127.0.0.1:${port}/`);
+      expect(await answer.text()).to.equal("answered");
+      expect(await program.exit()).to.equal(0);
+    }
+    await using program = startProgram({ TRUNKLINE_LEAVE_SECONDS: "300" });
+    await program.line("ready");
+    program.signal("SIGTERM");
+    await program.line("leaving");
+    // The same press is not counted twice, so the next one is given again until it is another.
+    const pressing = setInterval(() => program.signal("SIGTERM"), 100);
+    expect(await program.exit().finally(() => clearInterval(pressing))).to.equal(1);
+  });
+
   it("runProgram() stops a drain after TRUNKLINE_SHUTDOWN_SECONDS, and names the late roles", async () => {
     await using program = startProgram({ TEST_STUCK: "1", TRUNKLINE_SHUTDOWN_SECONDS: "1" });
     await program.line("ready");

@@ -4,6 +4,7 @@
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { setTimeout as wait } from "node:timers/promises";
 import { type Config, configFromEnvironment } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { DiskRoom } from "./disk-room.ts";
@@ -38,6 +39,8 @@ export interface RoleContext {
 
 export interface RunningRole {
   readonly name: string;
+  /** Asks clients to go elsewhere, and serves on. Called TRUNKLINE_LEAVE_SECONDS before `stop`. */
+  leave?(): void;
   /** Finishes work in flight or hands it over. */
   stop(): Promise<void>;
 }
@@ -111,6 +114,7 @@ async function run(options: ProgramOptions): Promise<number> {
     // A start that the signal aborted is no failure.
     if (!signal.aborted) failure = error;
   }
+  if (failure === undefined) await leave(running, config.leaveSeconds);
   const drained = await drain(running, config.shutdownSeconds * 1_000, logger);
   if (tracing) await tracing.stop();
   if (failure !== undefined) throw failure;
@@ -171,6 +175,14 @@ async function readCredentials(file: string): Promise<string> {
       cause: error,
     });
   }
+}
+
+/** Load balancers look only now and then, and send requests until they have seen that this process leaves. */
+async function leave(running: readonly RunningRole[], seconds: number): Promise<void> {
+  const leaving = running.filter((role) => role.leave);
+  if (leaving.length === 0 || seconds === 0) return;
+  for (const role of leaving) role.leave?.();
+  await wait(seconds * 1_000);
 }
 
 /** Stops the roles, last started first. Returns false when a role did not finish in time. */

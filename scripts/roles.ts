@@ -6,7 +6,7 @@ import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
-import { declareStreams } from "../deploy/streams.ts";
+import { openData } from "../deploy/open-data.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import type { Config } from "./config.ts";
@@ -80,7 +80,7 @@ async function startPart(
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
   const part = await start({ bus, clock, registry, logger: context.logger, version: version() });
-  parts.push({ missing: () => (bus.connected ? part.missing() : ["the bus"]) });
+  parts.push({ missing: () => (bus.isMissing ? ["the bus"] : part.missing()) });
   return {
     name,
     async stop() {
@@ -161,7 +161,7 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
   // An older server would start and then fail at the first unsupported request.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
   const { replicas } = config;
-  await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });
+  await openData(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS, version: version() });
   if (!queuesExposed) {
     exposeQueues({ bus, clock, logger, registry });
     exposeDisk(context);

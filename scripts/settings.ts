@@ -31,6 +31,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export const PORT_MAX = 65_535;
 const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
+const LEAVE_SECONDS_MAX = 300;
 const REQUESTS_MAX = 1_000_000_000;
 const BYTES_MAX = 10 ** 14;
 /** Express's names for ranges of nearby addresses. */
@@ -118,6 +119,10 @@ export const Settings = z.object({
   TRUNKLINE_SIGNUP: oneOf(["open", "closed"])
     .default("open")
     .meta({ description: "`closed` admits new users only by invitation" }),
+  TRUNKLINE_LEAVE_SECONDS: whole(0, LEAVE_SECONDS_MAX, 0).meta({
+    description:
+      "Behind a load balancer: how long a process that stops still serves while /healthz answers 503, before its drain",
+  }),
   TRUNKLINE_SHUTDOWN_SECONDS: whole(1, SHUTDOWN_SECONDS_MAX, SHUTDOWN_SECONDS).meta({
     description: "Time limit of a drain",
   }),

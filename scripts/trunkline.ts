@@ -81,8 +81,16 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
   else if (noun === "doctor") {
     const { adminDoctor } = await import("./admin/admin-doctor.ts");
     return await adminDoctor(rest, process.env);
+  } else if (noun === "backup") {
+    const { adminBackup } = await import("./admin/admin-backup.ts");
+    await adminBackup(rest, process.env);
+  } else if (noun === "restore") {
+    const { adminRestore } = await import("./admin/admin-restore.ts");
+    await adminRestore(rest, process.env);
   } else if (noun === undefined)
-    throw new UsageError('Cannot run "admin": expected shards, tasks, dead or doctor after it');
+    throw new UsageError(
+      'Cannot run "admin": expected shards, tasks, dead, doctor, backup or restore after it',
+    );
   else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
   return 0;
 }

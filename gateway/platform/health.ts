@@ -6,14 +6,19 @@ import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 
 /**
  * Serves /healthz (200 when the process can serve) and /livez (200 when it answers at all). `missing` names what the
- * process still needs.
+ * process still needs. While a process stops, load balancers see at /healthz that they should send nothing more.
  */
-export function healthRouter(missing: () => readonly string[]): Router {
+export function healthRouter(
+  missing: () => readonly string[],
+  isStopping: () => boolean = () => false,
+): Router {
   const router = Router({ caseSensitive: true });
   router.get("/healthz", (_request, response) => {
-    const [first, ...others] = missing().map((name) => ({
+    const reasons = missing().map((name) => `${name} is missing`);
+    if (isStopping()) reasons.unshift("this process is stopping");
+    const [first, ...others] = reasons.map((reason) => ({
       code: ERRORS.unavailable.code,
-      message: `Cannot serve: ${name} is missing`,
+      message: `Cannot serve: ${reason}`,
     }));
     if (!first) response.json(success({ ready: true }));
     else

@@ -45,6 +45,7 @@ const gateway: RoleStart = {
     });
     return {
       name: "gateway",
+      leave: () => console.log("leaving"),
       async stop() {
         const closed = once(server, "close");
         server.close();

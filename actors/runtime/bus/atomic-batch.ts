@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import { changesNoActor } from "../../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 
 export interface Write {
@@ -49,6 +50,9 @@ export async function writeAtomically(
   writes: readonly Write[],
   timeoutMs = BUS_REQUEST_MS,
 ): Promise<number> {
+  const { held } = bus.writeHold;
+  // A lease that is not renewed would cost its host all shards.
+  if (held && !writes.every(({ subject }) => changesNoActor(subject))) await held;
   const last = writes.at(-1);
   if (!last) throw new Error("Cannot write to the bus: the batch is empty");
   const lastHeaders = headersOf(last);

@@ -7,6 +7,7 @@ import {
   TimeoutError,
 } from "@nats-io/transport-node";
 import { expect } from "chai";
+import { BUS_CHANGE_MS } from "../../../schemas/limits.ts";
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -44,6 +45,22 @@ describe("Bus", function () {
     await nats.start();
     await until("the connection is back", () => bus.connected);
     await bus.connection.flush();
+    await bus.close();
+  });
+
+  it("isMissing is false while a connection moves to another server, and true when it stays away", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const killedAt = performance.now();
+    await nats.kill();
+    await until("the connection is away", () => !bus.connected);
+    // A test that stands still here is too late to see it.
+    if (performance.now() - killedAt < BUS_CHANGE_MS) expect(bus.isMissing).to.equal(false);
+    await until("it is missing", () => bus.isMissing);
+    expect(performance.now() - killedAt).to.be.at.least(BUS_CHANGE_MS);
+    await nats.start();
+    await until("it is back", () => bus.connected);
+    expect(bus.isMissing).to.equal(false);
     await bus.close();
   });
 

@@ -1,7 +1,6 @@
 /** The connection to NATS, with the parts that the runtime needs and the client library lacks. */
 
 import {
-  JetStreamApiError,
   type JetStreamManager,
   jetstreamManager,
   type MsgRequest,
@@ -17,9 +16,17 @@ import {
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import {
+  BUS_CHANGE_MS,
+  BUS_CONNECT_MS,
+  BUS_REQUEST_MS,
+  JETSTREAM_ANSWER_MS,
+} from "../../../schemas/limits.ts";
 import { readBusAddress } from "./bus-address.ts";
+import { firstTwoTokens } from "./first-two-tokens.ts";
+import { untilLeaderAnswers } from "./leader-answer.ts";
 import { Requests } from "./requests.ts";
+import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions {
   /** The URLs of all servers, separated by commas; they may hold user and password. */
@@ -67,13 +74,14 @@ export interface BusSubscription {
 /** The bus was away during a request: whether it was done is unknown. */
 export class BusLost extends Error {}
 
-/** JetStream's error code where a read finds nothing. */
-export const NO_MESSAGE_FOUND = 10037;
+export { NO_MESSAGE_FOUND } from "./leader-answer.ts";
 
 export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
+  readonly writeHold: WriteHold;
   #connected = true;
+  #lostAt = 0;
   #disconnections = 0;
   /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
@@ -129,6 +137,7 @@ export class Bus {
     this.jetstream = jetstream;
     this.#listeners = listeners;
     this.#requests = new Requests(connection);
+    this.writeHold = new WriteHold(connection);
     const closed = new BusLost("Cannot reach the bus: the connection is closed");
     void connection.closed().then(() => this.#requests.rejectAll(closed));
     void this.#watchStatus();
@@ -136,6 +145,14 @@ export class Bus {
 
   get connected(): boolean {
     return this.#connected;
+  }
+
+  /**
+   * True when the connection has been away for longer than a change of servers takes. Requests wait for a short absence,
+   * so a process that reported it would be left without need, and all processes of a server at the same time.
+   */
+  get isMissing(): boolean {
+    return !this.#connected && performance.now() - this.#lostAt > BUS_CHANGE_MS;
   }
 
   /** Id of the server that this connection is to. */
@@ -357,26 +374,17 @@ export class Bus {
     }
   }
 
-  async #readOfLeader(stream: string, query: MsgRequest): Promise<StoredMsg | undefined> {
-    const giveUpAt = performance.now() + BUS_REQUEST_MS;
-    for (;;) {
-      try {
-        const message = await this.whileConnected(() =>
-          this.jetstream.streams.getMessage(stream, query),
-        );
-        return message ?? undefined;
-      } catch (error) {
-        if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-        // While a stream has no leader nobody answers, and its next leader has not received the request.
-        if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
-      }
-    }
+  #readOfLeader(stream: string, query: MsgRequest): Promise<StoredMsg | undefined> {
+    return untilLeaderAnswers(() =>
+      this.whileConnected(() => this.jetstream.streams.getMessage(stream, query)),
+    );
   }
 
   async #watchStatus(): Promise<void> {
     for await (const status of this.connection.status()) {
       if (status.type === "disconnect") {
         this.#connected = false;
+        this.#lostAt = performance.now();
         this.#disconnections += 1;
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
@@ -389,9 +397,4 @@ export class Bus {
       }
     }
   }
-}
-
-function firstTwoTokens(subject: string): string {
-  const end = subject.indexOf(".", subject.indexOf(".") + 1);
-  return end < 0 ? subject : subject.slice(0, end);
 }

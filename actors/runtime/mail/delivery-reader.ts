@@ -143,6 +143,7 @@ async function purgeMail(
 ): Promise<void> {
   try {
     const done = { filter: mailSubjects(shard), seq: sequence };
+    await bus.writeHold.held;
     await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
   } catch (error) {
     logger.warn({ err: error, shard }, "mail not removed, the next removal takes it");

@@ -1,0 +1,222 @@
+/**
+ * The version of the stored data. It counts formats, not releases: it grows where code of before could not read what is
+ * stored from now on. Optional fields need no new format.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
+import { headers } from "@nats-io/transport-node";
+import { z } from "zod";
+import {
+  DATA_FORMAT_SUBJECT,
+  stateBucket,
+  stateSubjects,
+  UPGRADE_SUBJECT,
+} from "../schemas/subjects.ts";
+
+/** The format that this code writes, and the newest that it reads. */
+export const DATA_FORMAT = 1;
+
+/**
+ * Changes stored data of the format before into this one. A step may be done again from its beginning: a process that
+ * is killed leaves a part of its changes, and the next one starts the step anew.
+ */
+export interface UpgradeStep {
+  to: number;
+  run(jetstream: JetStreamManager): Promise<void>;
+}
+
+/** One step for each format after the first, in order. */
+const UPGRADES: readonly UpgradeStep[] = [];
+
+/** A process that upgrades says so this often, and is taken for dead when it has not done so for `LOCK_SECONDS`. */
+const LOCK_RENEW_MS = 1_000;
+const LOCK_SECONDS = 5;
+const LOCK_POLL_MS = 200;
+
+const STREAM = stateSubjects(stateBucket(0)).stream;
+const NO_STREAM = 10059;
+const NO_MESSAGE = 10037;
+/** The last sequence is another one: 10071; and 10164 in a cluster, while another write is under way. */
+const CONFLICTS: readonly number[] = [10071, 10164];
+
+const StoredFormat = z.object({
+  format: z.int().min(1),
+  /** The version of Trunkline that wrote this format first. */
+  version: z.string(),
+  at: z.iso.datetime(),
+});
+type StoredFormat = z.output<typeof StoredFormat>;
+
+interface FormatOptions {
+  version: string;
+  /** Default: the format and the steps of this code. */
+  format?: number;
+  upgrades?: readonly UpgradeStep[];
+}
+
+/** The format of the data on a bus; 1 where none is noted. */
+export async function dataFormatOf(jetstream: JetStreamManager): Promise<number> {
+  return (await readFormat(jetstream))?.stored.format ?? 1;
+}
+
+/** Throws where a newer version wrote the data. It runs before anything is declared or changed. */
+export async function refuseNewerData(
+  jetstream: JetStreamManager,
+  { version, format = DATA_FORMAT }: FormatOptions,
+): Promise<void> {
+  const found = await readFormat(jetstream);
+  if (!found || found.stored.format <= format) return;
+  const { stored } = found;
+  throw new Error(
+    `Cannot open the data: version ${stored.version} of Trunkline wrote it in format ${stored.format}, and this version ${version} reads formats up to ${format}; install version ${stored.version} or newer, or restore a backup from before the upgrade into an empty bus (trunkline admin restore)`,
+  );
+}
+
+/**
+ * Notes the format at the first start, and brings older data to this format, step by step. One process does it; others
+ * wait. The streams have to be declared.
+ */
+export async function upgradeData(
+  jetstream: JetStreamManager,
+  options: FormatOptions,
+): Promise<void> {
+  const { version, format = DATA_FORMAT, upgrades = UPGRADES } = options;
+  for (;;) {
+    const found = await readFormat(jetstream);
+    if (!found) {
+      // Data of before the note has the first format, and a new bus has none: it begins with the newest.
+      const first = (await holdsActors(jetstream)) ? 1 : format;
+      await writeFormat(jetstream, first, { version, sequence: 0 });
+      continue;
+    }
+    if (found.stored.format >= format) return await refuseNewerData(jetstream, options);
+    await refuseWhileHostsRun(jetstream, found.stored.format, format);
+    const lock = await takeLock(jetstream);
+    if (!lock) {
+      await wait(LOCK_POLL_MS);
+      continue;
+    }
+    await using _ = lock;
+    const now = await readFormat(jetstream);
+    const step = upgrades.find(({ to }) => to === (now?.stored.format ?? 0) + 1);
+    if (!now || !step)
+      throw new Error(`Cannot upgrade the data: no step leads from format ${now?.stored.format}`);
+    await step.run(jetstream);
+    await writeFormat(jetstream, step.to, { version, sequence: now.sequence });
+  }
+}
+
+async function readFormat(
+  jetstream: JetStreamManager,
+): Promise<{ stored: StoredFormat; sequence: number } | undefined> {
+  try {
+    const message = await jetstream.streams.getMessage(STREAM, {
+      last_by_subj: DATA_FORMAT_SUBJECT,
+    });
+    if (!message) return undefined;
+    return { stored: StoredFormat.parse(message.json()), sequence: message.seq };
+  } catch (error) {
+    const isAbsent =
+      error instanceof JetStreamApiError && [NO_STREAM, NO_MESSAGE].includes(error.code);
+    if (isAbsent) return undefined;
+    throw error;
+  }
+}
+
+/** Does nothing where another process has written the note since `sequence`. */
+async function writeFormat(
+  jetstream: JetStreamManager,
+  format: number,
+  { version, sequence }: { version: string; sequence: number },
+): Promise<void> {
+  const stored: StoredFormat = { format, version, at: new Date().toISOString() };
+  await publishOver(jetstream, DATA_FORMAT_SUBJECT, { payload: JSON.stringify(stored), sequence });
+}
+
+/** Returns the sequence, or undefined where the subject has another last sequence than expected. */
+async function publishOver(
+  jetstream: JetStreamManager,
+  subject: string,
+  { payload, sequence, ttl }: { payload: string; sequence: number; ttl?: string },
+): Promise<number | undefined> {
+  const with_ = headers();
+  if (ttl !== undefined) with_.set("Nats-TTL", ttl);
+  try {
+    const { seq } = await jetstream.jetstream().publish(subject, payload, {
+      headers: with_,
+      expect: { lastSubjectSequence: sequence },
+    });
+    return seq;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && CONFLICTS.includes(error.code)) return undefined;
+    throw error;
+  }
+}
+
+/** True where a shard was ever owned. */
+async function holdsActors(jetstream: JetStreamManager): Promise<boolean> {
+  const { epochs } = stateSubjects(stateBucket(0));
+  const { state } = await jetstream.streams.info(STREAM, { subjects_filter: epochs });
+  return Object.keys(state.subjects ?? {}).length > 0;
+}
+
+/** Hosts of the older version would go on writing the older format. */
+async function refuseWhileHostsRun(
+  jetstream: JetStreamManager,
+  from: number,
+  to: number,
+): Promise<void> {
+  const { leases } = stateSubjects(stateBucket(0));
+  const { state } = await jetstream.streams.info(STREAM, { subjects_filter: leases });
+  const hosts = Object.keys(state.subjects ?? {}).length;
+  if (hosts === 0) return;
+  throw new Error(
+    `Cannot upgrade the data from format ${from} to ${to} while hosts of actors run: stop every process of the older version, wait 2 seconds, and start this one again`,
+  );
+}
+
+/** Takes the right to upgrade, or returns undefined where another process has it. It ends by itself after a crash. */
+async function takeLock(jetstream: JetStreamManager): Promise<AsyncDisposable | undefined> {
+  const payload = JSON.stringify({ pid: process.pid });
+  const ttl = `${LOCK_SECONDS}s`;
+  const last = await lastSequenceOf(jetstream, UPGRADE_SUBJECT);
+  if (last.isHeld) return undefined;
+  let sequence = await publishOver(jetstream, UPGRADE_SUBJECT, {
+    payload,
+    ttl,
+    sequence: last.sequence,
+  });
+  if (sequence === undefined) return undefined;
+  const stopped = new AbortController();
+  const renewing = (async () => {
+    while (!stopped.signal.aborted && sequence !== undefined) {
+      await wait(LOCK_RENEW_MS, undefined, { signal: stopped.signal }).catch(() => {});
+      if (stopped.signal.aborted) return;
+      sequence = await publishOver(jetstream, UPGRADE_SUBJECT, { payload, ttl, sequence }).catch(
+        () => sequence,
+      );
+    }
+  })();
+  return {
+    async [Symbol.asyncDispose]() {
+      stopped.abort();
+      await renewing;
+      await jetstream.streams.purge(STREAM, { filter: UPGRADE_SUBJECT });
+    },
+  };
+}
+
+/** A lock that has expired leaves an empty marker for a while. */
+async function lastSequenceOf(
+  jetstream: JetStreamManager,
+  subject: string,
+): Promise<{ sequence: number; isHeld: boolean }> {
+  try {
+    const message = await jetstream.streams.getMessage(STREAM, { last_by_subj: subject });
+    return { sequence: message?.seq ?? 0, isHeld: (message?.data.length ?? 0) > 0 };
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === NO_MESSAGE)
+      return { sequence: 0, isHeld: false };
+    throw error;
+  }
+}

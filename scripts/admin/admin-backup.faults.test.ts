@@ -1,0 +1,109 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { ActorProcess } from "../testing/actor-process.ts";
+import { findProblems } from "../testing/fault-check.ts";
+import { type Add, COUNTERS, FaultLoad } from "../testing/fault-load.ts";
+import { FaultScene } from "../testing/fault-scene.ts";
+import { startNats } from "../testing/nats-server.ts";
+import { SeededRandom } from "../testing/seeded-random.ts";
+import { until } from "../testing/until.ts";
+import { BackupFolder } from "./backup/backup-folder.ts";
+import { restoreBackup } from "./backup/restore-backup.ts";
+import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
+
+/** Calls of the load before each backup. */
+const CALLS = 2_000;
+/** Wall clock and monotonic clock are read one after the other. */
+const CLOCKS_MS = 5;
+
+describe("backup under load", function () {
+  this.timeout(300_000);
+  let path: string;
+  beforeEach(async () => {
+    path = await mkdtemp(join(tmpdir(), "trunkline-backup-"));
+  });
+  afterEach(() => rm(path, { recursive: true, maxRetries: 10 }));
+
+  for (const buckets of [1, 2]) {
+    it(`a restored bus continues exactly where the bus was (state streams: ${buckets})`, async () => {
+      const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
+      console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
+      await using scene = await FaultScene.start({ seed, hosts: 2, buckets });
+      const folder = new BackupFolder(path);
+      using _ = await folder.prepare();
+      // The second adds to the first, and holds what was removed meanwhile no more.
+      for (let round = 1; round <= 3; round++) {
+        const goal = scene.load.history.length + CALLS;
+        await until("calls", () => scene.load.history.length >= goal, 60_000);
+        const entries: Map<string, number>[] = [];
+        const result = await takeBackup(scene.bus, folder, () => {
+          entries.push(new Map(scene.load.entries));
+        });
+        const sentBefore = entries.at(-1) ?? new Map();
+        const sentDuring = sum(scene.load.entries) - sum(sentBefore);
+        const { streams } = result.backup;
+        const extra = streams.reduce((all, { messages, counted }) => all + messages - counted, 0);
+        console.log(
+          `      paused for ${Math.round(result.pausedMs)} ms, ${result.holds} pauses, ${extra} messages too many`,
+        );
+        const history = knownAt(scene.load.history, result);
+        expect(await problemsOf({ path, history, sentBefore, sentDuring, buckets })).to.deep.equal(
+          [],
+        );
+      }
+      expect(await scene.findProblems()).to.deep.equal([]);
+      expect(scene.load.failures).to.deep.equal([]);
+    });
+  }
+});
+
+/** Restores the newest backup and returns what is wrong with it, in words. */
+async function problemsOf(parts: {
+  path: string;
+  history: Add[];
+  sentBefore: Map<string, number>;
+  sentDuring: number;
+  buckets: number;
+}): Promise<string[]> {
+  const { path, history, sentBefore, sentDuring, buckets } = parts;
+  await using nats = await startNats();
+  const bus = await Bus.connect({ url: nats.url, name: "restored" });
+  const folder = new BackupFolder(path);
+  const backup = await folder.read((await folder.moments()).at(-1) ?? "");
+  await folder.verify(backup);
+  await restoreBackup({ bus, folder, replicas: 1, restored: () => {} }, backup);
+  const host = new ActorProcess({ url: nats.url, name: "restored", buckets });
+  await host.ready;
+  const load = await FaultLoad.connect({ urls: [nats.url], random: new SeededRandom(1) });
+  try {
+    load.history.push(...history);
+    for (const [id, sent] of sentBefore) load.entries.set(id, sent);
+    load.failures.push(...Array.from({ length: sentDuring }, () => "sent during the backup"));
+    expect(COUNTERS.length).to.be.greaterThan(0);
+    return await findProblems(load, bus, buckets);
+  } finally {
+    await load.close();
+    await bus.close();
+    await host.kill();
+  }
+}
+
+/**
+ * The calls as a backup may show them: those that were answered before its moment with their answers, those that began
+ * before its end with an unknown outcome, and no later ones.
+ */
+function knownAt(history: readonly Add[], { backup, pausedMs }: BackupResult): Add[] {
+  const moment = Date.parse(backup.moment) - (Date.now() - performance.now());
+  const end = moment + pausedMs + CLOCKS_MS;
+  return history
+    .filter(({ startedAt }) => startedAt <= end)
+    .map(({ ended, ...call }) =>
+      ended && ended.at < moment - CLOCKS_MS ? { ...call, ended } : call,
+    );
+}
+
+const sum = (counts: Map<string, number>) =>
+  Array.from(counts.values()).reduce((all, count) => all + count, 0);

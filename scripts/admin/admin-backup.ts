@@ -1,0 +1,47 @@
+/** `trunkline admin backup`: copies all data of the bus into a folder while the platform runs. */
+import { resolve } from "node:path";
+import { BackupFolder } from "./backup/backup-folder.ts";
+import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
+import { UsageError } from "./usage-error.ts";
+import { withBus } from "./with-bus.ts";
+
+/** Bytes of a megabyte, as the sizes of disks count. */
+const MB = 1_000_000;
+
+export async function adminBackup(
+  parameters: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  print: (text: string) => void = console.log,
+): Promise<void> {
+  const { path, keep } = readParameters(parameters);
+  const folder = new BackupFolder(resolve(path));
+  using _ = await folder.prepare();
+  const result = await withBus(environment, (bus) => takeBackup(bus, folder));
+  print(reportOf(result, folder.path));
+  if (keep === undefined) return;
+  for (const moment of await folder.keep(keep)) print(`Removed the backup of ${moment}`);
+}
+
+function readParameters(parameters: readonly string[]): { path: string; keep?: number } {
+  const [path, flag, count, ...more] = parameters;
+  if (path === undefined || path.startsWith("-"))
+    throw new UsageError('Cannot run "admin backup": expected a folder after it');
+  if (flag === undefined) return { path };
+  const keep = Number(count);
+  if (flag !== "--keep" || more.length > 0 || !Number.isSafeInteger(keep) || keep < 1)
+    throw new UsageError(
+      'Cannot run "admin backup": expected nothing after the folder, or --keep and a number from 1 on',
+    );
+  return { path, keep };
+}
+
+function reportOf({ backup, addedBytes, pausedMs }: BackupResult, path: string): string {
+  const { streams, moment } = backup;
+  const messages = streams.reduce((sum, stream) => sum + stream.messages, 0);
+  const size = (addedBytes / MB).toFixed(1);
+  return `Backup of ${moment} in ${path}
+${messages} messages of ${streams.length} streams; ${size} MB are new in the folder; writes paused for ${Math.ceil(pausedMs)} ms
+It holds password hashes, tokens' hashes and signing keys: keep it as safe as the data itself.
+Not on the bus, so keep them elsewhere: the file secrets.key of the data folder, or TRUNKLINE_SECRETS_KEY (without it,
+secrets of apps are lost), credentials.json, and the settings. git/ in the data folder is a cache and needs no backup.`;
+}

@@ -1,0 +1,117 @@
+/**
+ * Encodes stored messages as entries of nats-server's archive format (server/archive of 2.15). Backups keep messages in
+ * this form, and the server restores them from it with their sequences and times.
+ */
+
+/** One message of a stream. */
+export interface ArchivedMessage {
+  subject: string;
+  sequence: number;
+  /** Nanoseconds since 1970. */
+  timestamp: bigint;
+  /** The block of headers as the server stores it; empty where the message has none. */
+  headers: Uint8Array;
+  payload: Uint8Array;
+}
+
+/** An encoded message, and where its encoding ends. */
+interface DecodedEntry {
+  sequence: number;
+  name: string;
+  /** Nanoseconds since 1970, to some 256 of them. */
+  timestamp: number;
+  headers: Uint8Array;
+  end: number;
+}
+
+export const ARCHIVE_MAGIC = Buffer.from("NATSARC1");
+/** An entry without a name and a sequence ends an archive. */
+export const ARCHIVE_END = Buffer.alloc(5);
+
+/** A varint of 64 bits takes at most this many bytes. */
+const VARINT_BYTES_MAX = 10;
+const NO_BYTES = new Uint8Array();
+
+export function encodeMessage(message: ArchivedMessage): Buffer {
+  const { subject, sequence, timestamp, headers, payload } = message;
+  return encodeEntry({ name: subject, sequence, timestamp, headers, payload });
+}
+
+/** Encodes a file of an archive: an entry without a sequence. */
+export const encodeFile = (name: string, payload: Uint8Array): Buffer =>
+  encodeEntry({ name, sequence: 0, timestamp: 0n, headers: NO_BYTES, payload });
+
+function encodeEntry(entry: Omit<ArchivedMessage, "subject"> & { name: string }): Buffer {
+  const { headers, payload } = entry;
+  const name = Buffer.from(entry.name);
+  const length = 5 * VARINT_BYTES_MAX + name.length + headers.length + payload.length;
+  const buffer = Buffer.allocUnsafe(length);
+  let at = writeVarint(buffer, 0, name.length);
+  // Times are signed: the sign is the lowest bit.
+  at = writeWideVarint(buffer, at, BigInt.asUintN(64, entry.timestamp << 1n));
+  at = writeVarint(buffer, at, entry.sequence);
+  at = writeVarint(buffer, at, headers.length);
+  at = writeVarint(buffer, at, payload.length);
+  for (const part of [name, headers, payload]) {
+    buffer.set(part, at);
+    at += part.length;
+  }
+  return buffer.subarray(0, at);
+}
+
+/** Decodes the entry at an offset. Throws RangeError where the bytes end before the entry does. */
+export function decodeEntry(buffer: Buffer, offset: number): DecodedEntry {
+  const nameBytes = readVarint(buffer, offset);
+  const timestamp = readVarint(buffer, nameBytes.end);
+  const sequence = readVarint(buffer, timestamp.end);
+  const headerBytes = readVarint(buffer, sequence.end);
+  const payloadBytes = readVarint(buffer, headerBytes.end);
+  const nameEnd = payloadBytes.end + nameBytes.value;
+  const headersEnd = nameEnd + headerBytes.value;
+  const end = headersEnd + payloadBytes.value;
+  if (end > buffer.length) throw new RangeError("the entry is truncated");
+  return {
+    sequence: sequence.value,
+    name: buffer.toString("utf8", payloadBytes.end, nameEnd),
+    timestamp: timestamp.value / 2,
+    headers: buffer.subarray(nameEnd, headersEnd),
+    end,
+  };
+}
+
+/** Writes an unsigned integer below 2^53 and returns the offset after it. */
+export function writeVarint(buffer: Buffer, offset: number, value: number): number {
+  let left = value;
+  let at = offset;
+  while (left >= 0x80) {
+    buffer[at++] = (left % 0x80) | 0x80;
+    left = Math.floor(left / 0x80);
+  }
+  buffer[at++] = left;
+  return at;
+}
+
+function writeWideVarint(buffer: Buffer, offset: number, value: bigint): number {
+  let left = value;
+  let at = offset;
+  while (left >= 0x80n) {
+    buffer[at++] = Number(left & 0x7fn) | 0x80;
+    left >>= 7n;
+  }
+  buffer[at++] = Number(left);
+  return at;
+}
+
+/** Reads an unsigned integer; one of 2^53 or more loses its lowest bits. */
+export function readVarint(buffer: Buffer, offset: number): { value: number; end: number } {
+  let value = 0;
+  let unit = 1;
+  for (let at = offset; at < offset + VARINT_BYTES_MAX; at++) {
+    const byte = buffer[at];
+    if (byte === undefined) break;
+    value += (byte & 0x7f) * unit;
+    if (byte < 0x80) return { value, end: at + 1 };
+    unit *= 0x80;
+  }
+  throw new RangeError("the number is truncated");
+}

@@ -1,0 +1,260 @@
+/**
+ * A folder of backups. Messages are in parts, files that are written once and that several backups share. A backup is
+ * one more file that names its parts; it is written last, so that an interrupted backup is none.
+ */
+import { createHash } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import { z } from "zod";
+
+/** The version of the layout of these folders. */
+const LAYOUT = 1;
+const BACKUPS = "backups";
+const PARTS = "parts";
+const UNFINISHED = ".unfinished";
+/** The fastest level: messages are small or compressed already. */
+const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+
+const compress = promisify(zstdCompress);
+const decompress = promisify(zstdDecompress);
+
+/** A file of the folder, by its path there. `sha256` is that of the file as it lies on the disk. */
+const StoredFile = z.object({
+  file: z.string().regex(/^parts\/[\w-]+\/[\w-]+\.zst$/),
+  sha256: z.string(),
+  bytes: z.int(),
+});
+export type StoredFile = z.output<typeof StoredFile>;
+
+/** A part of a stream: messages in the order of their sequences. */
+const Part = StoredFile.extend({ messages: z.int(), first: z.int(), last: z.int() });
+export type Part = z.output<typeof Part>;
+
+const StoredStream = z.object({
+  name: z.string(),
+  /** When the stream was made on its bus. Another time is another stream, even of the same name. */
+  created: z.string(),
+  config: z.looseObject({ name: z.string() }),
+  /** The last sequence that the stream had given. */
+  lastSequence: z.int(),
+  /** Messages that the backup holds of the stream, and those that the bus counted at the moment of the backup. */
+  messages: z.int(),
+  counted: z.int(),
+  parts: z.array(Part),
+  /** The sequences that belong to the backup. Parts also hold messages that were removed since. */
+  present: StoredFile,
+});
+export type StoredStream = z.output<typeof StoredStream>;
+
+const Backup = z.object({
+  layout: z.literal(LAYOUT),
+  /** Changes that the bus acknowledged before this moment are in the backup. */
+  moment: z.iso.datetime(),
+  /** The version of Trunkline that made it, and the format of the data in it. */
+  version: z.string(),
+  format: z.int(),
+  natsServer: z.string(),
+  streams: z.array(StoredStream),
+});
+export type Backup = z.output<typeof Backup>;
+
+const Envelope = z.object({ sha256: z.string(), backup: z.unknown() });
+
+export class BackupFolder {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Makes the folder where it is missing, and locks it against another backup until the process ends. */
+  async prepare(): Promise<Disposable> {
+    try {
+      await mkdir(join(this.path, BACKUPS), { recursive: true, mode: 0o700 });
+      await mkdir(join(this.path, PARTS), { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      throw this.#failure("write", cause);
+    }
+    const database = new DatabaseSync(join(this.path, "lock"), { timeout: 0 });
+    try {
+      database.exec("BEGIN EXCLUSIVE");
+    } catch (cause) {
+      database.close();
+      throw new Error(`Cannot use "${this.path}": another command writes to it`, { cause });
+    }
+    try {
+      await this.#removeUnfinished();
+    } catch (cause) {
+      database.close();
+      throw this.#failure("write", cause);
+    }
+    return { [Symbol.dispose]: () => database.close() };
+  }
+
+  /** The moments of all backups, the oldest first. */
+  async moments(): Promise<string[]> {
+    const names = await readdir(join(this.path, BACKUPS)).catch((cause: unknown) => {
+      throw new Error(`Cannot read "${this.path}": it is not a folder of backups`, { cause });
+    });
+    return names
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => momentOf(name.slice(0, -".json".length)))
+      .sort();
+  }
+
+  /** Throws where the backup is missing or damaged. Its parts are not read. */
+  async read(moment: string): Promise<Backup> {
+    const path = join(this.path, BACKUPS, fileOf(moment));
+    let text: string;
+    try {
+      text = await readFile(path, "utf8");
+    } catch (cause) {
+      throw new Error(`Cannot read the backup of ${moment}: ${textOf(cause)}`, { cause });
+    }
+    const { sha256, backup } = parseEnvelope(path, text);
+    if (sha256 !== sha256Of(JSON.stringify(backup)))
+      throw new Error(`Cannot use ${path}: it is damaged; its content does not have its SHA-256`);
+    const { layout } = z.looseObject({ layout: z.int() }).parse(backup);
+    if (layout > LAYOUT)
+      throw new Error(
+        `Cannot use ${path}: a newer version of Trunkline wrote it (layout ${layout}, this version reads ${LAYOUT}); restore it with that version`,
+      );
+    return Backup.parse(backup);
+  }
+
+  async write(backup: Omit<Backup, "layout">): Promise<void> {
+    const content = { layout: LAYOUT, ...backup };
+    const text = JSON.stringify({ sha256: sha256Of(JSON.stringify(content)), backup: content });
+    await this.#writeFile(join(BACKUPS, fileOf(backup.moment)), Buffer.from(text));
+  }
+
+  /** Compresses and stores bytes under a name that follows from them. Equal bytes are stored once. */
+  async store(stream: string, label: string, bytes: Uint8Array): Promise<StoredFile> {
+    const stored = await compress(bytes, LEVEL);
+    const sha256 = sha256Of(stored);
+    const file = `${PARTS}/${stream}/${label}-${sha256.slice(0, 16)}.zst`;
+    if (!(await this.hasAll([{ file, sha256, bytes: stored.length }]))) {
+      try {
+        await mkdir(join(this.path, PARTS, stream), { recursive: true, mode: 0o700 });
+      } catch (cause) {
+        throw this.#failure("write", cause);
+      }
+      await this.#writeFile(file, stored);
+    }
+    return { file, sha256, bytes: stored.length };
+  }
+
+  /** Reads a file whole. Throws where it is missing, truncated or changed. */
+  async load(stored: StoredFile): Promise<Buffer> {
+    return await decompress(await this.#checked(stored));
+  }
+
+  /** True where the files are there with all their bytes. What is in them is not read. */
+  async hasAll(files: readonly StoredFile[]): Promise<boolean> {
+    for (const { file, bytes } of files) {
+      const found = await stat(join(this.path, file)).catch(() => undefined);
+      if (found?.size !== bytes) return false;
+    }
+    return true;
+  }
+
+  /** Reads every file of a backup and compares it with its SHA-256. */
+  async verify(backup: Backup): Promise<void> {
+    for (const { parts, present } of backup.streams) {
+      for (const file of [...parts, present]) await this.#checked(file);
+    }
+  }
+
+  /** Removes all but the newest backups, with the files that only the removed ones need. Returns their moments. */
+  async keep(newest: number): Promise<string[]> {
+    const moments = await this.moments();
+    const removed = moments.slice(0, Math.max(0, moments.length - newest));
+    const needed = new Set<string>();
+    for (const moment of moments.slice(removed.length)) {
+      const { streams } = await this.read(moment);
+      for (const { parts, present } of streams) {
+        for (const { file } of [...parts, present]) needed.add(file);
+      }
+    }
+    for (const moment of removed) await rm(join(this.path, BACKUPS, fileOf(moment)));
+    for (const file of await this.#parts()) {
+      if (!needed.has(file)) await rm(join(this.path, file));
+    }
+    return removed;
+  }
+
+  async #checked({ file, sha256, bytes }: StoredFile): Promise<Buffer> {
+    const path = join(this.path, file);
+    let content: Buffer;
+    try {
+      content = await readFile(path);
+    } catch (cause) {
+      throw new Error(`Cannot use the backup: ${path} is missing (${textOf(cause)})`, { cause });
+    }
+    if (content.length < bytes)
+      throw new Error(
+        `Cannot use the backup: ${path} is truncated: ${content.length} of ${bytes} bytes`,
+      );
+    if (sha256Of(content) !== sha256)
+      throw new Error(`Cannot use the backup: ${path} is damaged; it does not have its SHA-256`);
+    return content;
+  }
+
+  /** Writes a file that is there whole or not at all, also after a power cut. */
+  async #writeFile(name: string, content: Uint8Array): Promise<void> {
+    const path = join(this.path, name);
+    const unfinished = `${path}${UNFINISHED}`;
+    try {
+      await using file = await open(unfinished, "w", 0o600);
+      await file.writeFile(content);
+      await file.sync();
+      await rename(unfinished, path);
+      await syncFolder(dirname(path));
+    } catch (cause) {
+      await rm(unfinished, { force: true }).catch(() => {}); // The next backup removes it.
+      throw this.#failure("write", cause);
+    }
+  }
+
+  async #removeUnfinished(): Promise<void> {
+    const names = await readdir(this.path, { recursive: true });
+    for (const name of names) {
+      if (name.endsWith(UNFINISHED)) await rm(join(this.path, name), { force: true });
+    }
+  }
+
+  async #parts(): Promise<string[]> {
+    const names = await readdir(join(this.path, PARTS), { recursive: true });
+    return names.filter((name) => name.endsWith(".zst")).map((name) => `${PARTS}/${name}`);
+  }
+
+  #failure(act: string, cause: unknown): Error {
+    const hint = isFull(cause) ? "; the disk is full, and nothing counts of this backup" : "";
+    return new Error(`Cannot ${act} to "${this.path}": ${textOf(cause)}${hint}`, { cause });
+  }
+}
+
+/** A renamed file is in its folder after a power cut only if the folder is synced too. */
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, "r");
+  await folder.sync();
+}
+
+function parseEnvelope(path: string, text: string): z.output<typeof Envelope> {
+  try {
+    return Envelope.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`Cannot use ${path}: it is damaged; expected JSON of a backup`, { cause });
+  }
+}
+
+const sha256Of = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
+/** Colons have another meaning in names of files on some systems. */
+const fileOf = (moment: string) => `${moment.replaceAll(":", "-")}.json`;
+const momentOf = (name: string) => name.replace(/T(\d\d)-(\d\d)-/, "T$1:$2:");
+const textOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
+const isFull = (cause: unknown) =>
+  cause instanceof Error && "code" in cause && cause.code === "ENOSPC";

@@ -1,0 +1,77 @@
+/**
+ * Restores a backup into an empty bus, the state last. A mark on the bus keeps the platform from starting on a part of
+ * it, and lets the same command begin anew after it was killed.
+ */
+import type { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { DATA_FORMAT } from "../../../deploy/data-format.ts";
+import { isRestoring, markRestore, RESTORE_MARK } from "../../../deploy/restore-mark.ts";
+import { isState } from "../../../schemas/subjects.ts";
+import { version } from "../../version.ts";
+import type { Backup, BackupFolder } from "./backup-folder.ts";
+import { restoreStream } from "./restore-stream.ts";
+
+/** The first nats-server that restores an archive of messages. */
+const NATS_SERVER_MIN = [2, 15];
+/** Names of streams that a message lists. */
+const NAMES_SHOWN = 5;
+
+interface RestoreParts {
+  bus: Bus;
+  folder: BackupFolder;
+  replicas: number;
+  restored(stream: string, messages: number): void;
+}
+
+/** Throws where this version cannot read the data in a backup. */
+export function refuseNewerBackup({ format, version: made, moment }: Backup): void {
+  if (format <= DATA_FORMAT) return;
+  throw new Error(
+    `Cannot restore the backup of ${moment}: version ${made} of Trunkline made it with data of format ${format}, and this version ${version()} reads formats up to ${DATA_FORMAT}; restore it with version ${made} or newer`,
+  );
+}
+
+/** The files of the backup have to be verified before. */
+export async function restoreBackup(parts: RestoreParts, backup: Backup): Promise<void> {
+  const { bus, restored } = parts;
+  const { streams } = bus.jetstream;
+  refuseOldServer(bus.connection.info?.version ?? "0");
+  const found = await namesOf(bus);
+  if (await isRestoring(bus.jetstream)) {
+    const began = found.filter((name) => name !== RESTORE_MARK);
+    for (const name of began) await streams.delete(name);
+  } else if (found.length > 0) {
+    const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
+    throw new Error(
+      `Cannot restore: the bus is not empty: it has ${found.slice(0, NAMES_SHOWN).join(", ")}${more}; expected a bus without streams, such as that of a new data folder`,
+    );
+  } else await markRestore(bus.jetstream);
+  const begun: string[] = [];
+  try {
+    for (const stream of backup.streams.toSorted((a, b) => rank(a.name) - rank(b.name))) {
+      begun.push(stream.name);
+      restored(stream.name, await restoreStream(parts, stream));
+    }
+  } catch (cause) {
+    for (const name of [...begun, RESTORE_MARK]) await streams.delete(name).catch(() => {}); // It may be away.
+    throw cause;
+  }
+  await streams.delete(RESTORE_MARK);
+}
+
+function refuseOldServer(version: string): void {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [majorMin = 0, minorMin = 0] = NATS_SERVER_MIN;
+  if (major > majorMin || (major === majorMin && minor >= minorMin)) return;
+  throw new Error(
+    `Cannot restore: nats-server ${NATS_SERVER_MIN.join(".")} or newer is needed, it is ${version}`,
+  );
+}
+
+/** Without its state a bus has no accounts, so the state comes last. */
+const rank = (name: string) => (isState(name) ? 1 : 0);
+
+async function namesOf(bus: Bus): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of bus.jetstream.streams.names()) names.push(name);
+  return names;
+}

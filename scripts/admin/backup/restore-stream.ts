@@ -1,0 +1,273 @@
+/** Restores one stream from a backup with the sequences and times of its messages, and compares what the bus then has. */
+import { hash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import { JetStreamApiError, type StreamConfig, type StreamState } from "@nats-io/jetstream";
+import type { Msg } from "@nats-io/transport-node";
+import type { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { BLOB_STORE_BYTES_MIN } from "../../../deploy/streams.ts";
+import { changesNoActor } from "../../../schemas/subjects.ts";
+import {
+  ARCHIVE_END,
+  ARCHIVE_MAGIC,
+  decodeEntry,
+  encodeFile,
+  encodeMessage,
+} from "./archive-entries.ts";
+import type { BackupFolder, StoredStream } from "./backup-folder.ts";
+import { readMessages } from "./read-stream.ts";
+import { S2_CHUNK_BYTES_MAX, S2_START, s2Chunk } from "./s2-stream.ts";
+import { SequenceList } from "./sequence-list.ts";
+
+/** Chunks on their way to the server at once: some 4 MB. */
+const CHUNKS_IN_FLIGHT = 16;
+const CHUNK_ANSWER_MS = 60_000;
+/** The server recovers the stream before it answers, and the copies of a cluster follow. */
+const RESTORED_MS_MAX = 120_000;
+const COMPARE_PAUSE_MS = 250;
+/** Insufficient storage: the stream may take more bytes than this disk has. */
+const NO_ROOM = 10047;
+/** Messages that expire this soon may be gone before they are compared. */
+const EXPIRY_MARGIN_MS = 600_000;
+const NANOSECONDS = 1_000_000;
+/** Headers of messages that the bus removes by itself. */
+const PASSING = /\r\n(Nats-TTL|Nats-Schedule):/;
+
+interface RestoreOptions {
+  bus: Bus;
+  folder: BackupFolder;
+  replicas: number;
+}
+
+interface Answer {
+  error?: { code: number; err_code: number; description: string };
+  deliver_subject?: string;
+  state?: StreamState;
+}
+
+/** Resolves with the number of messages. */
+export async function restoreStream(
+  { bus, folder, replicas }: RestoreOptions,
+  stored: StoredStream,
+): Promise<number> {
+  const wanted = configOf(stored, replicas);
+  const subject = await beginRestore(bus, wanted).catch((cause: unknown) => {
+    const isTooLarge = cause instanceof JetStreamApiError && cause.code === NO_ROOM;
+    if (!isTooLarge || wanted.max_bytes <= 0) throw cause;
+    // The next start lets the stream grow to what the disk allows.
+    const used = stored.parts.reduce((sum, { bytes }) => sum + bytes, 0);
+    const least = Math.max(2 * used, Math.min(wanted.max_bytes, BLOB_STORE_BYTES_MIN));
+    return beginRestore(bus, { ...wanted, max_bytes: least });
+  });
+  const present = SequenceList.decode(await folder.load(stored.present));
+  if (present.length !== stored.messages)
+    throw new Error(
+      `Cannot restore ${stored.name}: its list has ${present.length} messages, not ${stored.messages}`,
+    );
+  const sending = new ChunkSender(bus, stored.name, subject);
+  const compared = Comparison.of(stored);
+  await sending.add(ARCHIVE_MAGIC);
+  await sending.add(
+    encodeFile("state.json", Buffer.from(JSON.stringify(stateOf(stored, present)))),
+  );
+  const sent = await sendMessages(folder, stored, { present, sending, compared });
+  await sending.add(ARCHIVE_END);
+  const state = await sending.finish();
+  if (sent !== stored.messages)
+    throw new Error(
+      `Cannot restore ${stored.name}: its files hold ${sent} of ${stored.messages} messages`,
+    );
+  if (state.last_seq < stored.lastSequence)
+    throw new Error(
+      `Cannot restore ${stored.name}: it ends at ${state.last_seq} instead of ${stored.lastSequence}`,
+    );
+  await compare(bus, stored, compared);
+  return sent;
+}
+
+/** Names that begin so are the server's own. */
+const OF_SERVER = "_nats.";
+
+function configOf({ config, name }: StoredStream, replicas: number): StreamConfig {
+  const kept = config as unknown as StreamConfig;
+  const metadata = Object.entries(kept.metadata ?? {}).filter(
+    ([key]) => !key.startsWith(OF_SERVER),
+  );
+  return { ...kept, name, num_replicas: replicas, metadata: Object.fromEntries(metadata) };
+}
+
+const stateOf = ({ lastSequence }: StoredStream, present: SequenceList) => ({
+  messages: present.length,
+  bytes: 0,
+  first_seq: present.first ?? lastSequence + 1,
+  last_seq: lastSequence,
+  consumer_count: 0,
+});
+
+async function sendMessages(
+  folder: BackupFolder,
+  { parts }: StoredStream,
+  to: { present: SequenceList; sending: ChunkSender; compared: Comparison },
+): Promise<number> {
+  let sent = 0;
+  for (const part of parts) {
+    const bytes = await folder.load(part);
+    for (let at = 0; at < bytes.length; ) {
+      const { sequence, name, headers, timestamp, end } = decodeEntry(bytes, at);
+      if (to.present.has(sequence)) {
+        const entry = bytes.subarray(at, end);
+        to.compared.add(entry, { sequence, subject: name, headers, at: timestamp });
+        await to.sending.add(entry);
+        sent += 1;
+      }
+      at = end;
+    }
+  }
+  return sent;
+}
+
+async function beginRestore(bus: Bus, config: StreamConfig): Promise<string> {
+  const request = JSON.stringify({ config });
+  const answer = answerOf(await bus.request(`$JS.API.STREAM.RESTORE.${config.name}`, request));
+  if (answer.deliver_subject === undefined)
+    throw new Error(`Cannot restore ${config.name}: the bus named no subject for it`);
+  return answer.deliver_subject;
+}
+
+/** Throws the refusal of the server. */
+function answerOf(message: Msg): Answer {
+  if (message.data.length === 0) return {};
+  const answer = message.json<Answer>();
+  if (answer.error) throw new JetStreamApiError(answer.error);
+  return answer;
+}
+
+/** Sends bytes to the server in chunks, several of them ahead of its answers. */
+class ChunkSender {
+  readonly #bus: Bus;
+  readonly #stream: string;
+  readonly #subject: string;
+  #waiting: Uint8Array[] = [];
+  #bytes = 0;
+  readonly #inFlight = new Set<Promise<void>>();
+  #failure: unknown;
+
+  constructor(bus: Bus, stream: string, subject: string) {
+    this.#bus = bus;
+    this.#stream = stream;
+    this.#subject = subject;
+    this.#send(S2_START);
+  }
+
+  async add(bytes: Uint8Array): Promise<void> {
+    this.#waiting.push(bytes);
+    this.#bytes += bytes.length;
+    if (this.#bytes >= S2_CHUNK_BYTES_MAX) await this.#flush();
+  }
+
+  /** Resolves with the figures of the restored stream. */
+  async finish(): Promise<StreamState> {
+    await this.#flush();
+    await Promise.all(this.#inFlight);
+    this.#throwFailure();
+    const options = { timeoutMs: RESTORED_MS_MAX };
+    const { state } = answerOf(await this.#bus.request(this.#subject, "", options));
+    if (!state) throw new Error(`Cannot restore ${this.#stream}: the bus did not describe it`);
+    return state;
+  }
+
+  async #flush(): Promise<void> {
+    const bytes = Buffer.concat(this.#waiting);
+    this.#waiting = [];
+    this.#bytes = 0;
+    for (let at = 0; at < bytes.length; at += S2_CHUNK_BYTES_MAX) {
+      while (this.#inFlight.size >= CHUNKS_IN_FLIGHT) await Promise.race(this.#inFlight);
+      this.#throwFailure();
+      this.#send(s2Chunk(bytes.subarray(at, at + S2_CHUNK_BYTES_MAX)));
+    }
+  }
+
+  #send(chunk: Uint8Array): void {
+    const sent = this.#bus
+      .request(this.#subject, chunk, { timeoutMs: CHUNK_ANSWER_MS })
+      .then(answerOf)
+      .then(
+        () => {},
+        (error: unknown) => {
+          this.#failure ??= error;
+        },
+      )
+      .finally(() => this.#inFlight.delete(sent));
+    this.#inFlight.add(sent);
+  }
+
+  #throwFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+}
+
+/** Reads the restored stream and compares it with what was sent. Other copies than the leader's may lag behind. */
+async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promise<void> {
+  const info = await bus.jetstream.streams.info(stored.name);
+  const giveUpAt = performance.now() + RESTORED_MS_MAX;
+  // A backup may hold messages that were removed while it was made. The limits of the stream may remove them again.
+  const spare = stored.messages - stored.counted;
+  for (;;) {
+    const found = sent.again();
+    for await (const message of readMessages(bus, info, 1)) {
+      if (message.sequence > stored.lastSequence) break;
+      const { sequence, subject, headers, timestamp } = message;
+      found.add(encodeMessage(message), { sequence, subject, headers, at: Number(timestamp) });
+    }
+    const difference = sent.differenceTo(found, spare);
+    if (difference === undefined) return;
+    if (performance.now() > giveUpAt)
+      throw new Error(`Cannot restore ${stored.name}: ${difference}`);
+    await wait(COMPARE_PAUSE_MS);
+  }
+}
+
+/**
+ * The messages that a restored stream surely has, by sequence and by 48 bits of their SHA-256. Left out are messages
+ * that expire, and reminders that may be due: the bus removes or fires them by itself.
+ */
+class Comparison {
+  readonly #hashes = new Map<number, number>();
+  /** Nanoseconds since 1970. Older messages may expire before they are compared. */
+  readonly #oldest: number;
+
+  constructor(oldest: number) {
+    this.#oldest = oldest;
+  }
+
+  static of({ config }: StoredStream): Comparison {
+    const maxAge = Number(config.max_age ?? 0);
+    const now = (Date.now() + EXPIRY_MARGIN_MS) * NANOSECONDS;
+    return new Comparison(maxAge > 0 ? now - maxAge : 0);
+  }
+
+  /** An empty one that leaves out the same messages. */
+  again(): Comparison {
+    return new Comparison(this.#oldest);
+  }
+
+  add(
+    entry: Buffer,
+    about: { sequence: number; subject: string; headers: Uint8Array; at: number },
+  ): void {
+    if (about.at < this.#oldest || changesNoActor(about.subject)) return;
+    if (about.headers.length > 0 && PASSING.test(Buffer.from(about.headers).toString())) return;
+    this.#hashes.set(about.sequence, hash("sha256", entry, "buffer").readUIntBE(0, 6));
+  }
+
+  /** In words; undefined where the other has the same messages, but for a number of missing ones. */
+  differenceTo(other: Comparison, missingMax: number): string | undefined {
+    const found = other.#hashes;
+    for (const [sequence, hashed] of found) {
+      if (this.#hashes.get(sequence) !== hashed)
+        return `message ${sequence} is not as in the backup`;
+    }
+    const missing = this.#hashes.size - found.size;
+    if (missing <= missingMax) return undefined;
+    return `the bus has ${found.size} messages in place of ${this.#hashes.size}`;
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Frames bytes as a stream of S2, the compression that nats-server expects of a restore. The chunks hold their bytes as
+ * they are, with their CRC-32C, because the bytes pass the network only once.
+ */
+
+/** The server's reader takes blocks of up to 4 MiB; a chunk also has to fit into a message of 1 MB. */
+export const S2_CHUNK_BYTES_MAX = 256 * 1024;
+
+/** The chunk that begins each stream. */
+export const S2_START = Buffer.concat([Buffer.from([0xff, 6, 0, 0]), Buffer.from("S2sTwO")]);
+
+const UNCOMPRESSED = 0x01;
+const HEADER_BYTES = 4;
+const CHECKSUM_BYTES = 4;
+/** Added to a rotated checksum, so that a checksum of a checksum is not trivial (Snappy's framing format). */
+const MASK = 0xa282ead8;
+/** The polynomial of CRC-32C (Castagnoli), bits reversed. */
+const POLYNOMIAL = 0x82f63b78;
+const BYTES_AT_ONCE = 8;
+
+/** Frames at most S2_CHUNK_BYTES_MAX bytes. */
+export function s2Chunk(bytes: Uint8Array): Buffer {
+  const chunk = Buffer.allocUnsafe(HEADER_BYTES + CHECKSUM_BYTES + bytes.length);
+  chunk[0] = UNCOMPRESSED;
+  chunk.writeUIntLE(CHECKSUM_BYTES + bytes.length, 1, 3);
+  const checksum = crc32c(bytes);
+  const rotated = ((checksum >>> 15) | (checksum << 17)) >>> 0;
+  chunk.writeUInt32LE((rotated + MASK) >>> 0, HEADER_BYTES);
+  chunk.set(bytes, HEADER_BYTES + CHECKSUM_BYTES);
+  return chunk;
+}
+
+/** `TABLES[n][b]` is the checksum of the byte `b` with `n` zero bytes behind it. */
+const TABLES = makeTables();
+
+function makeTables(): Uint32Array[] {
+  const tables = Array.from({ length: BYTES_AT_ONCE }, () => new Uint32Array(256));
+  const [first = new Uint32Array()] = tables;
+  for (let byte = 0; byte < 256; byte++) {
+    let crc = byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ POLYNOMIAL : crc >>> 1;
+    first[byte] = crc >>> 0;
+  }
+  for (let n = 1; n < BYTES_AT_ONCE; n++) {
+    for (let byte = 0; byte < 256; byte++) {
+      const before = tables[n - 1]?.[byte] ?? 0;
+      const table = tables[n];
+      if (table) table[byte] = ((before >>> 8) ^ (first[before & 0xff] ?? 0)) >>> 0;
+    }
+  }
+  return tables;
+}
+
+/** CRC-32C, eight bytes at a time: an eighth of the time of one byte at a time. */
+export function crc32c(bytes: Uint8Array): number {
+  const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as [
+    ...[Uint32Array, Uint32Array, Uint32Array, Uint32Array],
+    ...[Uint32Array, Uint32Array, Uint32Array, Uint32Array],
+  ];
+  const at = (table: Uint32Array, index: number) => table[index] as number;
+  const byte = (index: number) => bytes[index] as number;
+  let crc = 0xffffffff;
+  let i = 0;
+  for (; i + BYTES_AT_ONCE <= bytes.length; i += BYTES_AT_ONCE) {
+    crc ^= byte(i) | (byte(i + 1) << 8) | (byte(i + 2) << 16) | (byte(i + 3) << 24);
+    crc =
+      at(t7, crc & 0xff) ^
+      at(t6, (crc >>> 8) & 0xff) ^
+      at(t5, (crc >>> 16) & 0xff) ^
+      at(t4, crc >>> 24) ^
+      at(t3, byte(i + 4)) ^
+      at(t2, byte(i + 5)) ^
+      at(t1, byte(i + 6)) ^
+      at(t0, byte(i + 7));
+  }
+  for (; i < bytes.length; i++) crc = (crc >>> 8) ^ at(t0, (crc ^ byte(i)) & 0xff);
+  return (crc ^ 0xffffffff) >>> 0;
+}

@@ -1,0 +1,79 @@
+/** Ascending lists of sequences, in memory and as bytes: which messages of a stream a backup holds. */
+import { readVarint, writeVarint } from "./archive-entries.ts";
+
+const VARINT_BYTES_MAX = 10;
+const FIRST_CAPACITY = 1_024;
+
+/** A list that grows at its end. It takes 8 bytes for each sequence. */
+export class SequenceList {
+  #values = new Float64Array(FIRST_CAPACITY);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get last(): number {
+    return this.#length === 0 ? 0 : (this.#values[this.#length - 1] ?? 0);
+  }
+
+  get first(): number | undefined {
+    return this.#length === 0 ? undefined : this.#values[0];
+  }
+
+  /** Throws where the sequence is not above all others. */
+  push(sequence: number): void {
+    if (sequence <= this.last)
+      throw new Error(`Cannot list sequence ${sequence}: it follows ${this.last}`);
+    if (this.#length === this.#values.length) {
+      const grown = new Float64Array(2 * this.#values.length);
+      grown.set(this.#values);
+      this.#values = grown;
+    }
+    this.#values[this.#length++] = sequence;
+  }
+
+  has(sequence: number): boolean {
+    return this.hasAny(sequence, sequence);
+  }
+
+  /** True where a sequence is in the range; both of its ends belong to it. */
+  hasAny(first: number, last: number): boolean {
+    let low = 0;
+    let high = this.#length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#values[middle] ?? 0) < first) low = middle + 1;
+      else high = middle;
+    }
+    return low < this.#length && (this.#values[low] ?? 0) <= last;
+  }
+
+  [Symbol.iterator](): Iterator<number> {
+    return this.#values.subarray(0, this.#length).values();
+  }
+
+  /** The distances between neighbours as varints. */
+  encode(): Buffer {
+    const buffer = Buffer.allocUnsafe(VARINT_BYTES_MAX * this.#length);
+    let at = 0;
+    let before = 0;
+    for (const sequence of this) {
+      at = writeVarint(buffer, at, sequence - before);
+      before = sequence;
+    }
+    return buffer.subarray(0, at);
+  }
+
+  static decode(bytes: Buffer): SequenceList {
+    const list = new SequenceList();
+    let before = 0;
+    for (let at = 0; at < bytes.length; ) {
+      const { value, end } = readVarint(bytes, at);
+      before += value;
+      list.push(before);
+      at = end;
+    }
+    return list;
+  }
+}

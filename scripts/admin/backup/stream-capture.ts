@@ -1,0 +1,272 @@
+/**
+ * Brings the messages of one stream into a folder of backups: reads on from the last backup, finds out which earlier
+ * messages are still there, and follows the stream until the moment of the backup.
+ */
+import { hash } from "node:crypto";
+import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
+import type { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { type ArchivedMessage, encodeMessage } from "./archive-entries.ts";
+import type { BackupFolder, Part, StoredStream } from "./backup-folder.ts";
+import { countFrom, listMessages, readMessages, readOfLeader } from "./read-stream.ts";
+import { SequenceList } from "./sequence-list.ts";
+
+/** Bytes of messages in one part, before compression. A restore holds one part in memory. */
+const PART_BYTES = 16 * 1024 ** 2;
+/** A stream with at most this many messages is listed once more at the moment of the backup: some 20 ms. */
+const LISTED_AT_MOMENT_MAX = 2_000;
+/** Messages read one by one at that moment. More say that the pause is not kept. */
+const READ_AT_MOMENT_MAX = 500;
+const ROUNDS_MAX = 5;
+
+/** A message that was read after the stream was listed. */
+interface Late {
+  sequence: number;
+  subject: string;
+  /** It takes the place of all earlier messages of its subject. */
+  rollsUp: boolean;
+}
+
+interface Settled {
+  lastSequence: number;
+  messages: number;
+  read: string[];
+}
+
+export class StreamCapture {
+  readonly info: StreamInfo;
+  readonly #bus: Bus;
+  readonly #folder: BackupFolder;
+  readonly #parts: Part[];
+  /** All messages in the parts that were there when they were read. */
+  readonly #known: SequenceList;
+  /** The last sequence that was read. */
+  #position: number;
+  #entries: Buffer[] = [];
+  #bytes = 0;
+  #range: { first: number; messages: number } | undefined;
+  /** True from the moment when the listing began: messages read since then are late. */
+  #isFollowing = false;
+  #listed: { sequences: SequenceList; subjects: number[] } | undefined;
+  #late: Late[] = [];
+  /** The figures of the stream at the moment of the backup, and how many late messages came before. */
+  #cut: { counted: number; lastSequence: number; late: number; exact?: SequenceList } | undefined;
+
+  private constructor(
+    bus: Bus,
+    folder: BackupFolder,
+    info: StreamInfo,
+    last: { parts: readonly Part[]; known: SequenceList; position: number },
+  ) {
+    this.#bus = bus;
+    this.#folder = folder;
+    this.info = info;
+    this.#parts = [...last.parts];
+    this.#known = last.known;
+    this.#position = last.position;
+  }
+
+  /** `previous` is the same stream in the last backup of the folder. */
+  static async begin(
+    bus: Bus,
+    folder: BackupFolder,
+    info: StreamInfo,
+    previous: StoredStream | undefined,
+  ): Promise<StreamCapture> {
+    // A stream that was made again, or lost messages, has given the same sequences to other messages.
+    const goesOn =
+      previous?.created === info.created &&
+      previous.lastSequence <= info.state.last_seq &&
+      (await folder.hasAll([...previous.parts, previous.present]));
+    if (!goesOn) {
+      const nothing = { parts: [], known: new SequenceList(), position: 0 };
+      return new StreamCapture(bus, folder, info, nothing);
+    }
+    const known = SequenceList.decode(await folder.load(previous.present));
+    const { parts, lastSequence: position } = previous;
+    return new StreamCapture(bus, folder, info, { parts, known, position });
+  }
+
+  get name(): string {
+    return this.info.config.name;
+  }
+
+  get isFollowing(): boolean {
+    return this.#isFollowing;
+  }
+
+  /** Reads to the present end of the stream. Returns the number of new messages. */
+  async readOn(): Promise<number> {
+    return await this.#take(readMessages(this.#bus, this.info, this.#position + 1));
+  }
+
+  /** Finds out which of the known messages are still there. May run while `readOn` reads later messages. */
+  async list(): Promise<void> {
+    this.#isFollowing = true;
+    const known = this.#known;
+    const upTo = this.#position;
+    if (!this.#replaces && this.info.config.allow_direct) {
+      const now = await this.#bus.jetstream.streams.info(this.name);
+      const later = await countFrom(this.#bus, this.name, upTo + 1);
+      if (now.state.messages - later === known.length) {
+        this.#listed = { sequences: known, subjects: [] };
+        return;
+      }
+    }
+    const sequences = new SequenceList();
+    const subjects: number[] = [];
+    for await (const { sequence, subject } of listMessages(this.#bus, this.info)) {
+      if (sequence > upTo) continue;
+      if (!known.has(sequence)) throw this.#gap(sequence);
+      sequences.push(sequence);
+      if (this.#replaces) subjects.push(shortHash(subject));
+    }
+    this.#listed = { sequences, subjects };
+  }
+
+  /**
+   * Settles what the stream holds now, by its leader. Exact as long as nobody writes to the stream. Returns its figures,
+   * and the subjects of the messages that were new; undefined where the stream does not come to rest.
+   */
+  async settle(): Promise<Settled | undefined> {
+    const before = this.#late.length;
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const { state } = await this.#bus.jetstream.streams.info(this.name);
+      const late = this.#late.length;
+      await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1), READ_AT_MOMENT_MAX);
+      // The figures are of before these messages, so they are read again.
+      if (this.#late.length > late) continue;
+      const { last_seq: lastSequence, messages: counted } = state;
+      this.#cut = { counted, lastSequence, late };
+      // A large one is settled after the pause. It may keep messages that were removed since it was listed.
+      const exact = counted <= LISTED_AT_MOMENT_MAX ? await this.#stillThere() : undefined;
+      if (exact) this.#cut = { counted: exact.length, lastSequence, late, exact };
+      const read = this.#late.slice(before).map(({ subject }) => subject);
+      return { lastSequence, messages: counted, read };
+    }
+    return undefined;
+  }
+
+  /** Stores the rest, and describes the stream as it was when it was settled. */
+  async finish(): Promise<StoredStream> {
+    if (!this.#cut) throw new Error(`Cannot finish the backup of ${this.name}: it is not settled`);
+    const { counted, lastSequence, late, exact } = this.#cut;
+    const present = exact ?? this.#present(late);
+    if (present.length < counted) throw this.#gap(undefined);
+    await this.#storePart();
+    const { config, created } = this.info;
+    return {
+      ...{ name: this.name, created, config, lastSequence, counted },
+      messages: present.length,
+      parts: this.#parts.filter(({ first, last }) => present.hasAny(first, last)),
+      present: await this.#folder.store(this.name, `present-${lastSequence}`, present.encode()),
+    };
+  }
+
+  /** True where a message can take the place of earlier ones of its subject. */
+  get #replaces(): boolean {
+    const { max_msgs_per_subject: each, allow_rollup_hdrs: rollsUp } = this.info.config;
+    return each > 0 || rollsUp === true;
+  }
+
+  async #take(messages: AsyncIterable<ArchivedMessage>, countMax = Infinity): Promise<number> {
+    let count = 0;
+    for await (const message of messages) {
+      await this.#add(message);
+      count += 1;
+      if (count === countMax) break;
+    }
+    return count;
+  }
+
+  async #add(message: ArchivedMessage): Promise<void> {
+    const { sequence, subject, headers } = message;
+    const entry = encodeMessage(message);
+    this.#entries.push(entry);
+    this.#bytes += entry.length;
+    this.#range ??= { first: sequence, messages: 0 };
+    this.#range.messages += 1;
+    this.#position = sequence;
+    if (!this.#isFollowing) this.#known.push(sequence);
+    else {
+      const rollsUp = Buffer.from(headers).includes("\r\nNats-Rollup: ");
+      this.#late.push({ sequence, subject, rollsUp });
+    }
+    if (this.#bytes >= PART_BYTES) await this.#storePart();
+  }
+
+  /** The listed messages that none of the first `late` later ones replaced, and these. */
+  #present(lateCount: number): SequenceList {
+    const late = this.#late.slice(0, lateCount);
+    const { sequences, subjects } = this.#listed ?? { sequences: this.#known, subjects: [] };
+    const surplus = this.#surplus(late, subjects);
+    const present = new SequenceList();
+    const add = (sequence: number, hashed: number | undefined) => {
+      const left = hashed === undefined ? 0 : (surplus.get(hashed) ?? 0);
+      if (left === 0) present.push(sequence);
+      else surplus.set(hashed ?? 0, left - 1);
+    };
+    let index = 0;
+    for (const sequence of sequences) add(sequence, subjects[index++]);
+    for (const { sequence, subject } of late) add(sequence, shortHash(subject));
+    return present;
+  }
+
+  /**
+   * By subject: how many of its oldest messages the later ones have pushed out. Among millions of subjects, two of these
+   * hashes are equal less than once in 10,000 backups.
+   */
+  #surplus(late: readonly Late[], listed: readonly number[]): Map<number, number> {
+    const { max_msgs_per_subject: each, discard } = this.info.config;
+    const max = each > 0 && discard === DiscardPolicy.Old ? each : Infinity;
+    const counts = new Map<number, number>();
+    for (const { subject } of late) counts.set(shortHash(subject), 0);
+    const surplus = new Map<number, number>();
+    const count = (hashed: number, rollsUp: boolean) => {
+      const before = counts.get(hashed);
+      if (before === undefined) return;
+      counts.set(hashed, before + 1);
+      if (rollsUp) surplus.set(hashed, before);
+    };
+    for (const hashed of listed) count(hashed, false);
+    for (const { subject, rollsUp } of late) count(shortHash(subject), rollsUp);
+    for (const [hashed, all] of counts) {
+      const most = Math.max(surplus.get(hashed) ?? 0, all - max);
+      if (most > 0) surplus.set(hashed, most);
+    }
+    return surplus;
+  }
+
+  /** The messages that the stream holds in this moment; undefined where a new one, such as a lease, came meanwhile. */
+  async #stillThere(): Promise<SequenceList | undefined> {
+    const present = new SequenceList();
+    const late = new Set(this.#late.map(({ sequence }) => sequence));
+    for await (const { sequence } of readMessages(this.#bus, this.info, 1)) {
+      if (sequence > this.#position) return undefined;
+      if (!this.#known.has(sequence) && !late.has(sequence)) throw this.#gap(sequence);
+      present.push(sequence);
+    }
+    return present;
+  }
+
+  async #storePart(): Promise<void> {
+    if (!this.#range) return;
+    const { first, messages } = this.#range;
+    const last = this.#position;
+    const bytes = Buffer.concat(this.#entries);
+    this.#entries = [];
+    this.#bytes = 0;
+    this.#range = undefined;
+    const stored = await this.#folder.store(this.name, `${first}-${last}`, bytes);
+    this.#parts.push({ ...stored, messages, first, last });
+  }
+
+  #gap(sequence: number | undefined): Error {
+    const which = sequence === undefined ? "messages are" : `message ${sequence} is`;
+    return new Error(
+      `Cannot back up ${this.name}: ${which} on the bus but was not read; try again, and look at the replicas of the stream (trunkline admin doctor streams)`,
+    );
+  }
+}
+
+/** 48 bits that stand for a subject. */
+const shortHash = (subject: string) => hash("sha1", subject, "buffer").readUIntBE(0, 6);

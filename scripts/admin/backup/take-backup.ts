@@ -1,0 +1,178 @@
+/**
+ * Makes a backup while the platform runs. Reading takes as long as it takes; at its end all writes pause for some
+ * milliseconds, so that the streams are captured as of one moment.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import type { StreamInfo } from "@nats-io/jetstream";
+import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
+import { dataFormatOf } from "../../../deploy/data-format.ts";
+import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
+import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
+import { changesNoActor, HOLD_SUBJECT, isState, STREAMS } from "../../../schemas/subjects.ts";
+import { version } from "../../version.ts";
+import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
+import { StreamCapture } from "./stream-capture.ts";
+
+/** Streams without anything to keep: one may be lost at any time, and the others are always empty. */
+const LEFT_OUT: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.kept, RESTORE_MARK]);
+/**
+ * Streams that may change at the moment of the backup. What they hold is written before a state names it, and removed
+ * after, or may come twice. In all other streams nobody may write then.
+ */
+const LOOSE: ReadonlySet<string> = new Set([
+  ...[STREAMS.tasks, STREAMS.dead, STREAMS.crawl, STREAMS.packs, STREAMS.apps, STREAMS.appLogs],
+]);
+
+/** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
+const PASSES_MAX = 20;
+const LEFT_MAX = 50;
+/** Attempts to find a moment in which nobody wrote. A process without a connection to the bus can miss the pause. */
+const HOLDS_MAX = 40;
+const BETWEEN_HOLDS_MS = 250;
+const READ_ON_MS = 250;
+
+export interface BackupResult {
+  backup: Omit<Backup, "layout">;
+  /** Files and bytes that this backup added to the folder. */
+  addedBytes: number;
+  /** How long the pause lasted in which the backup was cut, and which pause it was. */
+  pausedMs: number;
+  holds: number;
+}
+
+/** `atMoment` is called at the beginning of each pause; the last of them is the moment of the backup. */
+export async function takeBackup(
+  bus: Bus,
+  folder: BackupFolder,
+  atMoment: () => void = () => {},
+): Promise<BackupResult> {
+  const format = await dataFormatOf(bus.jetstream);
+  const streams = await streamsOf(bus);
+  if (!streams.some(({ config }) => isState(config.name)))
+    throw new Error("Cannot back up the bus: it holds no data of Trunkline");
+  const previous = await lastBackup(folder);
+  const captures: StreamCapture[] = [];
+  for (const info of streams) {
+    const before = previous?.streams.find(({ name }) => name === info.config.name);
+    captures.push(await StreamCapture.begin(bus, folder, info, before));
+  }
+  // Content of blobs takes longest, and the state changes fastest.
+  for (const capture of captures) await capture.readOn();
+  await readUntilFew(captures);
+  await listAll(captures);
+  await readUntilFew(captures);
+  const { moment, ...pause } = await cutAtOneMoment(bus, captures, atMoment);
+  const stored: StoredStream[] = [];
+  for (const capture of captures) stored.push(await capture.finish());
+  const backup = {
+    ...{ moment, version: version(), format, streams: stored },
+    natsServer: bus.connection.info?.version ?? "",
+  };
+  await folder.write(backup);
+  const had = new Set(previous?.streams.flatMap(filesOf).map(({ file }) => file));
+  const added = stored.flatMap(filesOf).filter(({ file }) => !had.has(file));
+  return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0) };
+}
+
+const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
+
+/** The streams to back up. Those of the state come last, since they change fastest. */
+async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
+  const streams: StreamInfo[] = [];
+  for await (const info of bus.jetstream.streams.list()) {
+    if (!LEFT_OUT.has(info.config.name)) streams.push(info);
+  }
+  const rank = ({ config }: StreamInfo) => (isState(config.name) ? 1 : 0);
+  return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
+}
+
+async function lastBackup(folder: BackupFolder): Promise<Backup | undefined> {
+  const newest = (await folder.moments()).at(-1);
+  return newest === undefined ? undefined : await folder.read(newest);
+}
+
+async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    const read = await Promise.all(captures.map((capture) => capture.readOn()));
+    if (read.reduce((sum, count) => sum + count, 0) <= LEFT_MAX) return;
+  }
+}
+
+/**
+ * Lists one stream after another. The others are read on meanwhile: a marker of a removed row stays for 10 seconds
+ * only, and a capture that missed it would keep the row.
+ */
+async function listAll(captures: readonly StreamCapture[]): Promise<void> {
+  const listed = new AbortController();
+  const { signal } = listed;
+  const reading = (async () => {
+    while (!signal.aborted) {
+      for (const capture of captures) if (capture.isFollowing) await capture.readOn();
+      await wait(READ_ON_MS, undefined, { signal }).catch(() => {}); // The listing has ended.
+    }
+  })();
+  try {
+    for (const capture of captures) await capture.list();
+  } finally {
+    listed.abort();
+    await reading;
+  }
+}
+
+/** Pauses all writes and settles the captures. Repeats this until nobody wrote in between. */
+async function cutAtOneMoment(
+  bus: Bus,
+  captures: readonly StreamCapture[],
+  atMoment: () => void,
+): Promise<{ moment: string; pausedMs: number; holds: number }> {
+  for (let hold = 1; hold <= HOLDS_MAX; hold++) {
+    const startedAt = performance.now();
+    const isHeld = () => performance.now() - startedAt < HOLD_MS_MAX;
+    const moment = new Date().toISOString();
+    atMoment();
+    bus.connection.publish(HOLD_SUBJECT, String(HOLD_MS_MAX));
+    try {
+      while (isHeld()) {
+        if (await isCut(captures))
+          return { moment, pausedMs: performance.now() - startedAt, holds: hold };
+      }
+    } finally {
+      bus.connection.publish(HOLD_SUBJECT, "0");
+      await bus.connection.flush();
+    }
+    await wait(BETWEEN_HOLDS_MS);
+    await readUntilFew(captures);
+  }
+  throw new BusLost(
+    `Cannot back up the bus: in ${HOLDS_MAX} pauses of ${HOLD_MS_MAX} ms a process went on writing; update processes of older versions, or try again at a quieter hour`,
+  );
+}
+
+/**
+ * Captures what is left and returns whether all of it is of one moment. That is so where the states, journals, mail and
+ * logs of agents did not change from the first capture to the last: then whatever another stream holds, it held beside
+ * exactly these states.
+ */
+async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
+  const states = captures.filter(({ name }) => isState(name));
+  const others = captures.filter(({ name }) => LOOSE.has(name));
+  const still = captures.filter(
+    (capture) => !states.includes(capture) && !others.includes(capture),
+  );
+  const settle = async (some: readonly StreamCapture[]) => {
+    const settled = await Promise.all(some.map((capture) => capture.settle()));
+    return settled.every((one) => one !== undefined) ? settled : undefined;
+  };
+  if (!(await settle(states))) return false;
+  const first = await settle(still);
+  if (!first || !(await settle(others))) return false;
+  const lastOfStates = await settle(states);
+  if (!lastOfStates?.every(({ read }) => read.every(changesNoActor))) return false;
+  const last = await settle(still);
+  return (
+    last?.every(
+      ({ lastSequence, messages }, index) =>
+        lastSequence === first[index]?.lastSequence && messages === first[index]?.messages,
+    ) ?? false
+  );
+}
