@@ -4,6 +4,7 @@ export const ADMIN_COMMANDS: readonly string[] = [
   "  admin tasks                     count the waiting and running tasks of each lane",
   `  admin doctor [<check>…] [--json] [--site <url>]
                                   check this machine, its settings, its bus, and whether it reaches a site`,
+  "  admin trace <request id>        print the way of a request of the last three days",
   "  admin dead list                 list the messages that failed at every try, the oldest first",
   "  admin dead show <number>        print one of them completely",
   "  admin dead retry <number>|--all send it again and remove it from the list",
