@@ -60,6 +60,10 @@ const APP_LOG_MS = 3 * 24 * 3_600_000;
 const APPS_STORE_BYTES_MAX = 1024 ** 3;
 const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 
+/** Bytes of the steps of requests, and how long they are kept: some 60,000 requests of four steps. */
+const TRACES_BYTES_MAX = 24 * 1024 ** 2;
+const TRACES_MS = 3 * 24 * 3_600_000;
+
 const STREAM_EXISTS = 10058;
 /** Insufficient storage resources are available. */
 const NO_ROOM = 10047;
@@ -167,7 +171,7 @@ function allStreams({
     RENDER_JOBS_STREAM,
     KEPT_STREAM,
   ];
-  return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM];
+  return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM, TRACES_STREAM];
 }
 
 type StreamDeclaration = Partial<StreamConfig> & { name: string };
@@ -392,4 +396,19 @@ const CACHE_STREAM: StreamDeclaration = {
   discard: DiscardPolicy.Old,
   allow_direct: true,
   allow_msg_ttl: true,
+};
+
+/** As the cache, it may be lost. */
+const TRACES_STREAM: StreamDeclaration = {
+  name: STREAMS.traces,
+  description: "Steps of clients' requests through gateways, actors and workers",
+  storage: StorageType.File,
+  num_replicas: 1,
+  persist_mode: PersistMode.Async,
+  compression: StoreCompression.S2,
+  subjects: ["trace.*"],
+  max_age: nanos(TRACES_MS),
+  max_bytes: TRACES_BYTES_MAX,
+  discard: DiscardPolicy.Old,
+  allow_direct: true,
 };

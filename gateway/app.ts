@@ -10,6 +10,7 @@ import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import type { StoredLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { accountRoutes } from "./account/routes/accounts.ts";
+import { administratorRoutes } from "./account/routes/administrators.ts";
 import { memberRoutes } from "./account/routes/members.ts";
 import { sessionRoutes } from "./account/routes/sessions.ts";
 import { tokenRoutes } from "./account/routes/tokens.ts";
@@ -29,6 +30,7 @@ import { localsOf } from "./http/locals.ts";
 import { endStalledBodies } from "./http/middleware/end-stalled-bodies.ts";
 import { handleError } from "./http/middleware/handle-error.ts";
 import { notFound } from "./http/middleware/not-found.ts";
+import { type RequestTraces, recordRequest } from "./http/middleware/record-request.ts";
 import { refuseWhenFull } from "./http/middleware/refuse-when-full.ts";
 import { requestId } from "./http/middleware/request-id.ts";
 import { requestLog } from "./http/middleware/request-log.ts";
@@ -44,7 +46,10 @@ import { healthRouter } from "./platform/health.ts";
 import { landingRouter, notFoundPage } from "./platform/landing.ts";
 import { metricsRouter } from "./platform/metrics.ts";
 import { metricsTokenOf } from "./platform/metrics-token.ts";
+import type { Operations } from "./platform/operations.ts";
+import { operationsRoutes } from "./platform/operations-routes.ts";
 import { leadToOwnHost } from "./platform/own-host.ts";
+import { traceRoutes } from "./platform/trace-routes.ts";
 import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import { devtoolsRoutes } from "./rendering/devtools/devtools-routes.ts";
 import type { DevtoolsParts } from "./rendering/devtools/devtools-sessions.ts";
@@ -73,6 +78,10 @@ export interface GatewayParts {
   devtools?: DevtoolsBus;
   /** What rendering jobs need. */
   jobs?: JobsParts;
+  /** Records requests; without it none is recorded. */
+  traces?: RequestTraces;
+  /** What the operator's routes show and do. */
+  operations?: Operations;
   /** On a single machine: the ports of apps. */
   appPorts?: AppPorts | undefined;
   config: GatewayConfig;
@@ -130,6 +139,7 @@ export function buildApp(
   // Before the platform's own paths: at an app's origin every path belongs to the app.
   const measures = [
     requestMetrics(registry, counts),
+    ...(parts.traces ? [recordRequest(parts.traces)] : []),
     ...(config.otlpEndpoint === undefined ? [] : [traceRequests]),
   ];
   if (apps) app.use(ofApps(parts, apps, measures));
@@ -168,6 +178,7 @@ export function routeTable(
     | "apps"
     | "devtools"
     | "jobs"
+    | "operations"
     | "appPorts"
     | "config"
     | "now"
@@ -175,7 +186,7 @@ export function routeTable(
     | "readMs"
   >,
 ): Route[] {
-  const { actors, config, now, repositories, apps, devtools, jobs } = parts;
+  const { actors, config, now, repositories, apps, devtools, jobs, operations } = parts;
   const pace = {
     pollMs: config.dnsPollSeconds * 1_000,
     windowMs: config.dnsWindowSeconds * 1_000,
@@ -186,6 +197,8 @@ export function routeTable(
     ...memberRoutes(actors, config.publicUrl),
     ...tokenRoutes(actors, now),
     ...sessionRoutes(actors),
+    ...administratorRoutes(actors),
+    ...(operations ? [...traceRoutes(operations), ...operationsRoutes(operations)] : []),
     ...renderingRoutes(actors, { browserMsPerDay, now, jobs }),
     ...(jobs ? jobRoutes({ actors, jobs }) : []),
     ...(devtools ? devtoolsRoutes(devtoolsOf(parts, devtools)) : []),

@@ -32,10 +32,12 @@ import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
 import { listen } from "./http/listen.ts";
+import type { RequestTraces } from "./http/middleware/record-request.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket-router.ts";
 import { upgradesThrough } from "./http/upgrade-requests.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
+import type { Operations } from "./platform/operations.ts";
 import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import type { JobsParts } from "./rendering/jobs/start-job.ts";
 import type { Repositories } from "./repositories/repositories.ts";
@@ -61,6 +63,8 @@ export interface GatewayContext {
   apps?: AppsParts;
   devtools?: DevtoolsBus;
   jobs?: JobsParts;
+  traces?: RequestTraces;
+  operations?: Operations;
   config: GatewayConfig;
   logger: Logger;
   /** True while the disk is too full for more data of clients. */

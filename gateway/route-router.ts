@@ -6,6 +6,7 @@ import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
+import { checkAdministrator } from "./account/middleware/check-administrator.ts";
 import { checkPermission } from "./account/middleware/check-permission.ts";
 import { limitRequests } from "./account/middleware/limit-requests.ts";
 import type { SessionCallers } from "./account/session-callers.ts";
@@ -58,6 +59,7 @@ export function routeRouter(
       authenticated,
       limitRequests(actors, requestsPerWindow),
       checkAccount,
+      ...(route.isOfAdministrators ? [checkAdministrator(actors)] : []),
       ...(route.permissions ? [checkPermission(route.permissions, route)] : []),
       checkNamespace(route),
       ...(route.body ? [readBody({ ...route.body, takesFiles: route.takesFiles }, budget)] : []),

@@ -57,6 +57,10 @@ export const METRICS = {
   devtools_sessions: { type: "gauge", help: "DevTools sessions that run" },
   bus_connected: { type: "gauge", help: "1 while the bus is there" },
   mail_waiting: { type: "gauge", help: "Messages from actor to actor on their way" },
+  trace_steps_dropped_total: {
+    type: "counter",
+    help: "Steps of requests that were not recorded, since too many waited or the bus was away",
+  },
   dead_letters: { type: "gauge", help: "Messages that failed at every try" },
   stream_copies_behind: {
     type: "gauge",

@@ -11,6 +11,7 @@ export const STREAMS = {
   apps: "APPS",
   agents: "AGENTS",
   appLogs: "APP_LOGS",
+  traces: "TRACES",
   kept: "KEPT",
   renderJobs: "OBJ_render-jobs",
 } as const;
@@ -174,6 +175,10 @@ export const agentLogSubject = (key: string) => `agentlog.${encodeKey(key)}`;
 export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
 /** The lines that an app has printed, by `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
+
+/** Steps of requests. Many requests share a subject, since the bus keeps the name of each subject in memory. */
+export const traceSubject = (requestId: string) => `trace.${fnv1a32(requestId) % TRACE_SUBJECTS}`;
+const TRACE_SUBJECTS = 256;
 
 /** Values that a process keeps for all: see TtlStore. */
 export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { Logger } from "./logger.ts";
 
-/** The smallest volume that holds every stream at its least (896 MiB), of which nats-server takes three quarters. */
+/** The smallest volume that holds every stream at its least (920 MiB), of which nats-server takes three quarters. */
 export const DISK_BYTES_MIN = 1_288_490_188;
 /** Below it clients' writes are refused. Leases and deletes need a few MB an hour; reads need room for a pack. */
 export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;

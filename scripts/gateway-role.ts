@@ -38,6 +38,7 @@ import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
 import { RENDER_JOBS_STORE, STREAMS } from "../schemas/subjects.ts";
+import { operationsOn, requestTraces } from "./operations-on-bus.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
 
@@ -118,6 +119,8 @@ export async function startGatewayRole(
       openLink: (options) => new FrameLink({ bus, clock, ...options }),
     },
     live,
+    traces: requestTraces,
+    operations: operationsOn(bus, disk),
     config,
     logger,
     registry,

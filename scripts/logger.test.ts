@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { OutcomeUnknown } from "../actors/runtime/bus/atomic-batch.ts";
 import { BusLost } from "../actors/runtime/bus/bus.ts";
+import { inRequest, recordSteps } from "../actors/runtime/lib/trace.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { createLogger, type LoggerOptions } from "./logger.ts";
 
@@ -57,5 +58,27 @@ describe("createLogger()", () => {
     expect(say("debug").map((line) => / [A-Z]+/.exec(line)?.[0])).to.deep.equal([
       ...[" DEBUG", " DEBUG", " WARN"],
     ]);
+  });
+
+  it("names the request of a line, and records the line as a step of it, but not its own line", () => {
+    const lines: string[] = [];
+    const steps: unknown[] = [];
+    const stop = recordSteps(({ at: _, ...step }) => steps.push(step));
+    const logger = createLogger({ isReadable: false, write: (line) => lines.push(line) });
+    logger.warn({}, "outside");
+    inRequest("a1", "asked", () => {
+      logger.error({ err: new Error("reason") }, "inside");
+      logger.child({ requestId: "asked" }).info({}, "request");
+      logger.debug({}, "too small");
+    });
+    stop();
+    expect(lines.map((line) => JSON.parse(line).requestId)).to.deep.equal([
+      undefined,
+      "asked",
+      "asked",
+    ]);
+    expect(lines.at(-1)?.match(/requestId/g)).to.have.length(1);
+    const of = { run: "a1", request: "asked", way: "log", ms: 0 };
+    expect(steps).to.deep.equal([{ ...of, name: "inside", level: "error", error: "reason" }]);
   });
 });

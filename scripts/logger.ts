@@ -4,12 +4,16 @@ import { TimeoutError } from "@nats-io/transport-node";
 import { type Level, type Logger, pino } from "pino";
 import { OutcomeUnknown, WriteRefused } from "../actors/runtime/bus/atomic-batch.ts";
 import { BusLost } from "../actors/runtime/bus/bus.ts";
+import { currentRequestId, recordLogLine } from "../actors/runtime/lib/trace.ts";
 import { ActorError } from "../schemas/errors.ts";
 
 export type { Logger } from "pino";
 
 const STANDARD_ERROR = 2;
+const INFO = 30;
 const WARN = 40;
+/** The text of the gateway's line for each request. */
+const REQUEST_LINE = "request";
 /** Expected errors of operation. Their class says where they come from, so the log leaves out the stack. */
 const EXPECTED = [ActorError, BusLost, OutcomeUnknown, WriteRefused, TimeoutError];
 
@@ -32,9 +36,17 @@ export function createLogger({
     base: null,
     level,
     serializers: { err: serializeError },
+    mixin: requestOf,
     hooks: { logMethod: demoteLostBus },
   };
   return pino(options, { write: (line) => send(isReadable ? readable(line) : line) });
+}
+
+/** The id of the line's request, unless the gateway's logger of that request adds it. */
+function requestOf(_fields: object, _level: number, logger: Logger): { requestId?: string } {
+  const requestId = currentRequestId();
+  if (requestId === undefined || "requestId" in logger.bindings()) return {};
+  return { requestId };
 }
 
 /** While the bus is away every operation fails. `watchBus` logs that once; these errors become debug lines. */
@@ -47,7 +59,18 @@ function demoteLostBus(
   const [fields] = parameters as unknown[];
   const error = typeof fields === "object" && fields !== null && "err" in fields && fields.err;
   if (level >= WARN && isBusLost(error)) this.debug(...parameters);
-  else method.apply(this, parameters);
+  else {
+    method.apply(this, parameters);
+    recordLine(parameters, level, error);
+  }
+}
+
+/** Adds the line to the steps of its request. The line of the request itself is a step already. */
+function recordLine(parameters: readonly unknown[], level: number, error: unknown): void {
+  const text = parameters.find((one) => typeof one === "string");
+  if (level < INFO || text === undefined || text === REQUEST_LINE) return;
+  const reason = error instanceof Error ? error.message : undefined;
+  recordLogLine(pino.levels.labels[level] ?? String(level), text, reason);
 }
 
 function isBusLost(error: unknown): boolean {

@@ -6,6 +6,7 @@ import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
+import { StepRecorder } from "../actors/runtime/observe/request-steps.ts";
 import { openData } from "../deploy/open-data.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
@@ -164,6 +165,8 @@ async function connect(context: RoleContext, role: string): Promise<Bus> {
   await openData(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS, version: version() });
   if (!queuesExposed) {
     exposeQueues({ bus, clock, logger, registry });
+    const recorder = new StepRecorder({ bus, clock, registry });
+    void bus.connection.closed().then(() => recorder.stop());
     exposeDisk(context);
   }
   queuesExposed = true;

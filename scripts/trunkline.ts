@@ -4,6 +4,7 @@ import { ADMIN_COMMANDS } from "./admin/admin-commands.ts";
 import { adminDead } from "./admin/admin-dead.ts";
 import { adminShards } from "./admin/admin-shards.ts";
 import { adminTasks } from "./admin/admin-tasks.ts";
+import { adminTrace } from "./admin/admin-trace.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
 
@@ -78,6 +79,7 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
   if (noun === "dead") await adminDead(rest, process.env);
   else if (noun === "shards") await adminShards(rest, process.env);
   else if (noun === "tasks") await adminTasks(rest, process.env);
+  else if (noun === "trace") await adminTrace(rest, process.env);
   else if (noun === "doctor") {
     const { adminDoctor } = await import("./admin/admin-doctor.ts");
     return await adminDoctor(rest, process.env);
@@ -89,7 +91,7 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
     await adminRestore(rest, process.env);
   } else if (noun === undefined)
     throw new UsageError(
-      'Cannot run "admin": expected shards, tasks, dead, doctor, backup or restore after it',
+      'Cannot run "admin": expected shards, tasks, trace, dead, doctor, backup or restore after it',
     );
   else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
   return 0;

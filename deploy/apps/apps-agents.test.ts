@@ -23,6 +23,11 @@ export class Notes extends Agent {
     return new Response("ok");
   }
   remind() {}
+  add(one, other = 1) { return { sum: one + other }; }
+  nothing() {}
+  refuse() { throw new RangeError("the reason"); }
+  endless() { const list = []; list.push(list); return list; }
+  large(chars) { return "x".repeat(chars); }
 }
 export class Other extends Agent { onRequest() { return new Response("other"); } }
 export default { fetch: async (request, env) => (await routeAgentRequest(request, env)) ?? new Response("no", { status: 404 }) };
@@ -77,7 +82,7 @@ describe("agents by REST", function () {
     expect(await names("?contains=nobody")).to.deep.equal([]);
   });
 
-  it("need apps.read to be seen, and apps.write to be queried", async () => {
+  it("need apps.read to be seen, and apps.write to be queried and called", async () => {
     const { base_url: base, account_id: account } = platform.credentials;
     const statuses = async (permission: string) => {
       const policies = [{ effect: "allow", permission_groups: [{ id: permission }] }];
@@ -88,16 +93,18 @@ describe("agents by REST", function () {
       };
       const agents = `${base}/accounts/${account}/apps/diary/agents`;
       const body = JSON.stringify({ sql: "SELECT 1" });
+      const add = JSON.stringify({ method: "add", arguments: [1] });
       const answers = await Promise.all([
         fetch(agents, { headers }),
         fetch(`${agents}/Notes/a`, { headers }),
         fetch(`${agents}/Notes/a/query`, { method: "POST", headers, body }),
+        fetch(`${agents}/Notes/a/call`, { method: "POST", headers, body: add }),
       ]);
       return answers.map(({ status }) => status);
     };
-    expect(await statuses("artifacts.write")).to.deep.equal([403, 403, 403]);
-    expect(await statuses("apps.read")).to.deep.equal([200, 200, 403]);
-    expect(await statuses("apps.write")).to.deep.equal([200, 200, 200]);
+    expect(await statuses("artifacts.write")).to.deep.equal([403, 403, 403, 403]);
+    expect(await statuses("apps.read")).to.deep.equal([200, 200, 403, 403]);
+    expect(await statuses("apps.write")).to.deep.equal([200, 200, 200, 200]);
   });
 
   it("show a state of the longest length, and of a longer one its length", async () => {
@@ -143,6 +150,31 @@ describe("agents by REST", function () {
       const { status } = await query("SELECT 1".padStart(AGENT_QUERY_SQL_CHARS_MAX + over));
       expect(status).to.equal(over === 1 ? 400 : 200);
     }
+  });
+
+  it("have their public methods called, with JSON", async () => {
+    const call = (json: unknown, agent = "Notes/a") =>
+      platform.rest("POST", `/apps/diary/agents/${agent}/call`, json);
+    const { body } = await call({ method: "add", arguments: [40, 2] });
+    expect(body.result).to.deep.equal({ result: { sum: 42 } });
+    expect((await call({ method: "add", arguments: [1] })).body.result.result).to.deep.equal({
+      sum: 2,
+    });
+    expect((await call({ method: "nothing" })).body.result).to.deep.equal({ result: null });
+    const failed = await call({ method: "refuse" });
+    expect(failed.status).to.equal(500);
+    expect(failed.body.errors[0].message).to.contain("RangeError: the reason");
+    for (const method of ["none", "constructor", "toString", "__proto__"]) {
+      const { status, body: refused } = await call({ method });
+      expect(status, method).to.equal(500);
+      expect(refused.errors[0].message).to.contain(`Method ${method} does not exist`);
+    }
+    const endless = await call({ method: "endless" });
+    expect(endless.body.errors[0].message).to.contain("Cannot pass on what endless gave");
+    for (const wrong of [{}, { method: "" }, { method: "add", arguments: {} }]) {
+      expect((await call(wrong)).status).to.equal(400);
+    }
+    expect((await call({ method: "add" }, "Notes/nobody")).status).to.equal(404);
   });
 
   it("refuse SQL that writes, leaves the database, or reads the platform's tables", async () => {

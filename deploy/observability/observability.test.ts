@@ -135,6 +135,8 @@ describe("what is shipped for monitoring", () => {
     expect(unused).to.deep.equal([
       "trunkline_browser_refusals_total",
       "trunkline_browser_seconds_total",
+      // Lost steps of requests harm no client.
+      "trunkline_trace_steps_dropped_total",
     ]);
   });
 });

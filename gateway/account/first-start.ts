@@ -7,15 +7,13 @@ import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { apiToken } from "../../schemas/account/api-token.ts";
-import { installation } from "../../schemas/account/installation.ts";
+import { INSTALLATION_KEY, installation } from "../../schemas/account/installation.ts";
 import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { user } from "../../schemas/account/user.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { Email, Id } from "../../schemas/values.ts";
 import { newToken, readToken } from "./api-token-text.ts";
 import { hashPassword } from "./password.ts";
-
-const INSTALLATION_KEY = "main";
 
 const Credentials = z.object({
   base_url: z.string(),
@@ -60,6 +58,8 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
     if (accountId !== null && accountId !== kept.account_id) return elsewhere();
     if (accountId !== null) {
+      // An installation of an earlier release has no administrator.
+      await nameFirst(actors, kept);
       await bringUpToDate(kept);
       return "kept";
     }
@@ -118,8 +118,7 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   const { email, password } = credentials.user;
   const token = readToken(api_token);
   if (!token) throw new Error("Cannot make first account: credentials.json holds no API token");
-  // The file does not contain this id. It is derived from the file, so that every retry uses the same id.
-  const userId = createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
+  const userId = ownerOf(accountId);
   const owner = { userId, email, roles: [ROLE] } as const;
   await actors.call(account, accountId, "open", { name: "Main", owner });
   await actors.call(user, email, "register", {
@@ -137,6 +136,17 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   });
   const { id, secretHash } = token;
   await actors.call(apiToken, id, "issue", { accountId, permissions: ALL_PERMISSIONS, secretHash });
+  await nameFirst(actors, credentials);
+}
+
+async function nameFirst(actors: ActorClient, { account_id, user }: Credentials): Promise<void> {
+  const first = { userId: ownerOf(account_id), email: user.email };
+  await actors.call(installation, INSTALLATION_KEY, "nameFirst", first);
+}
+
+/** The file does not contain the user's id. It is derived from the file, so that every retry uses the same id. */
+function ownerOf(accountId: string): string {
+  return createHash("sha256").update(`owner ${accountId}`).digest("hex").slice(0, 32);
 }
 
 const newMetricsToken = () => randomBytes(24).toString("base64url");

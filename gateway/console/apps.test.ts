@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { until } from "../../scripts/testing/until.ts";
-import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
+import { ConsoleWorld } from "./testing/console-world.ts";
 
 const BUNDLE = `
 import { Agent, routeAgentRequest } from "trunkline/agents";
@@ -26,6 +26,7 @@ export class Repo extends Agent {
     return new Response("ok");
   }
   remind() {}
+  sum(one, other) { return { is: one + other }; }
 }
 export default { fetch: async (request, env) => (await routeAgentRequest(request, env)) ?? new Response("no", { status: 404 }) };
 `;
@@ -171,6 +172,17 @@ describe("apps, agents and webhooks in the console", function () {
     await world.press("Run");
     await world.says("octocat");
     await world.audit("agent");
+    await world.fill("Method", "sum");
+    await world.fill("Arguments", "[40, 2");
+    await world.press("Call");
+    await world.says("Expected a list in JSON");
+    await world.fill("Arguments", "[40, 2]");
+    await world.press("Call");
+    await world.says('"is": 42');
+    await world.audit("agent-call");
+    await world.fill("Method", "remove");
+    await world.press("Call");
+    await world.says("Method remove does not exist");
     await world.fill("SQL", "DELETE FROM events");
     await world.press("Run");
     await world.says("a query only reads");
@@ -187,32 +199,6 @@ describe("apps, agents and webhooks in the console", function () {
     await world.says("fails a later line");
     await world.press("Pause");
     await world.says("Paused");
-  });
-
-  it("shows hostile names, lines, headers, bodies and states as text", async () => {
-    for (const [index, text] of HOSTILE_TEXTS.entries()) {
-      await note(text, text);
-      const body = JSON.stringify({ repository: { full_name: "hostile" }, text });
-      const told = await deliver(body, { "x-hostile": text, "x-github-event": text });
-      expect(told.status, text).to.equal(202);
-      await world.open(`apps/hooks/agents/Repo/${encodeURIComponent(text)}`, text);
-      await world.says(JSON.stringify(text));
-      await world.open(`webhooks/hooks/Repo/hostile/${index + 1}`, `${text} #${index + 1}`);
-      await world.says("x-hostile");
-    }
-    for (const path of ["apps/hooks/agents", "apps/hooks/log", "webhooks/hooks/Repo/hostile"]) {
-      await world.open(path, path.endsWith("hostile") ? "hostile" : "hooks");
-      for (const text of HOSTILE_TEXTS) await world.says(text);
-    }
-    const { page } = world;
-    await world.open(
-      `apps/hooks/agents/Repo/${encodeURIComponent(HOSTILE_TEXTS[0] ?? "")}`,
-      HOSTILE_TEXTS[0] ?? "",
-    );
-    await world.press("events");
-    await world.press("Run");
-    await page.waitForSelector("table.grid");
-    expect(await world.isHacked()).to.equal(false);
   });
 
   it("deletes an app when its name is typed", async () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type MarkupNode, parseHtml, writeHtml } from "./app/parts/html-tree.ts";
 import { parseMarkdown } from "./app/parts/markdown-tree.ts";
 import { parsePatch } from "./app/repositories/parse-patch.ts";
-import { HOSTILE_TEXTS } from "./testing/console-world.ts";
+import { HOSTILE_CORPUS } from "./testing/hostile-texts.ts";
 
 const KEPT_ATTRIBUTES = ["href", "src", "alt", "colspan", "rowspan", "language"];
 
@@ -20,7 +20,7 @@ const depthOf = (nodes: readonly MarkupNode[]): number =>
 
 describe("content of others in the console", () => {
   const hostile = [
-    ...HOSTILE_TEXTS,
+    ...HOSTILE_CORPUS,
     "<SCRIPT>x</SCRIPT>",
     "<style>p{}</style><link rel=stylesheet href=//evil.example>",
     "<p onclick=x style=y id=z class=w>text</p>",

@@ -1,7 +1,8 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
+import { ConsoleWorld } from "./testing/console-world.ts";
+import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 const HOSTILE_TITLE = HOSTILE_TEXTS.join(" ");

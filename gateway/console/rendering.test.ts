@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
+import { ConsoleWorld } from "./testing/console-world.ts";
+import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 
 describe("rendering in the console", function () {
   this.timeout(240_000);

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { ConsoleWorld, HOSTILE_TEXTS } from "./testing/console-world.ts";
+import { ConsoleWorld } from "./testing/console-world.ts";
+import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 
 const run = promisify(execFile);
 /** One point of one colour. */
@@ -198,6 +199,82 @@ describe("repositories in the console", function () {
     await world.heading("Repositories");
     await world.settled();
     expect(await world.text()).to.not.contain("What we found");
+  });
+
+  it("scrolls 10,000 files without a task that holds the page up", async () => {
+    const { page } = world;
+    const files = Array.from({ length: 10_000 }, (_, index) => [`file-${index}.txt`, ""]);
+    await push("many", [{ message: "many", files: Object.fromEntries(files) }]);
+    // What a slow machine needs for as many plain rows at once is the measure for such a machine.
+    await world.open("", "Home");
+    const plainMs = Number(
+      await page.evaluate(`(() => {
+        const from = performance.now();
+        const list = document.createElement("ul");
+        for (let row = 0; row < 10000; row++) {
+          const item = document.createElement("li");
+          item.append(Object.assign(document.createElement("a"), { textContent: "file-" + row }));
+          list.append(item);
+        }
+        document.body.append(list);
+        list.getBoundingClientRect();
+        list.remove();
+        return performance.now() - from;
+      })()`),
+    );
+    await world.open("repositories/default/many", "many");
+    await world.says("file-1.txt");
+    const longestMs = Number(
+      await page.evaluate(`(async () => {
+        let longest = 0;
+        new PerformanceObserver((list) => {
+          for (const { duration } of list.getEntries()) longest = Math.max(longest, duration);
+        }).observe({ type: "longtask" });
+        for (let percent = 0; percent <= 100; percent++) {
+          scrollTo(0, (percent / 100) * document.documentElement.scrollHeight);
+          await new Promise((done) => requestAnimationFrame(done));
+        }
+        return longest;
+      })()`),
+    );
+    if (process.env.PAGE_PICTURES) console.log({ plainMs, longestMs });
+    expect(longestMs).to.be.below(Math.max(100, plainMs));
+    await world.says("file-9999.txt");
+    await world.page.type('[type="search"]', "file-77");
+    await world.page.waitForFunction('document.querySelectorAll(".entries > li").length === 111');
+    await world.audit("repository-many");
+  });
+
+  it("shows pages soon, and moves nothing that is shown", async () => {
+    const { page, platform } = world;
+    const paint = async (address: string) => {
+      await page.goto(address);
+      return Number(
+        await page.evaluate(`new Promise((done) => new PerformanceObserver((list) => {
+          for (const { name, startTime } of list.getEntries()) if (name === "first-contentful-paint") done(startTime);
+        }).observe({ type: "paint", buffered: true }))`),
+      );
+    };
+    const shifts: [path: string, moved: string[]][] = [];
+    const plainMs = await paint(`${platform.url}/profile`);
+    for (const path of [
+      ...["", "rendering", "crawls", "repositories", "repositories/default/parcel"],
+      ...["oauth-clients", "apps", "webhooks", "account", "account/members", "operator"],
+    ]) {
+      const paintMs = await paint(`${platform.url}/console/${platform.accountId}/${path}`);
+      await world.settled();
+      const moved = (await page.evaluate(`new Promise((done) => {
+        const moved = [];
+        new PerformanceObserver((list) => moved.push(...list.getEntries().filter(({ value }) => value >= 0.001).map(({ value, sources }) =>
+          value.toFixed(3) + " " + sources.map(({ node }) => (node?.outerHTML ?? "").slice(0, 60)).join(" ")))
+        ).observe({ type: "layout-shift", buffered: true });
+        requestAnimationFrame(() => requestAnimationFrame(() => done(moved)));
+      })`)) as string[];
+      if (process.env.PAGE_PICTURES) console.log(path, { plainMs, paintMs }, moved);
+      expect(paintMs, path).to.be.below(Math.max(1_000, 20 * plainMs));
+      if (moved.length > 0) shifts.push([path, moved]);
+    }
+    expect(shifts).to.deep.equal([]);
   });
 
   it("shows hostile names, files, messages and documents as text", async () => {

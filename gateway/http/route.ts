@@ -40,6 +40,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   permissions?: readonly Permission[];
   /** Concerns the person alone: only their own session opens it, and needs no permission in an account. */
   isOfPerson?: boolean;
+  /** Open to the sessions of the installation's administrators alone, and to no token. */
+  isOfAdministrators?: boolean;
   /**
    * Open to callers that are bound to one namespace although the path names none. The handler then enforces the
    * binding.
@@ -136,7 +138,7 @@ export function refusalsOf(route: Route): ErrorCode[] {
   return [
     "invalid_request",
     "unauthenticated",
-    ...(route.permissions ? (["forbidden"] as const) : []),
+    ...(route.permissions || route.isOfAdministrators ? (["forbidden"] as const) : []),
     ...(route.path.includes("{") ? (["not_found"] as const) : []),
     ...(route.body ? (["body_too_large", "unsupported_media_type"] as const) : []),
     "rate_limited",

@@ -25,7 +25,8 @@ export function linkBelow(publicUrl: string): Link {
   return (path) => `${base}${path}`;
 }
 
-export function writePage({ title, body, nav }: Page, link: Link): string {
+/** `requestId` names the request below the page of an error. */
+export function writePage({ title, body, nav }: Page, link: Link, requestId?: string): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -41,6 +42,7 @@ export function writePage({ title, body, nav }: Page, link: Link): string {
 ${nav}
 <main>
 ${body}
+${requestId !== undefined && html`<p class="quiet">Request ${requestId}</p>`}
 </main>
 </body>
 </html>
@@ -64,10 +66,15 @@ export function pageHeaders({ leadsOut, hasImages }: Page): Record<string, strin
 }
 
 export function sendPage(response: ServerResponse, status: number, page: Page, link: Link): void {
-  const text = writePage(page, link);
+  const text = writePage(page, link, status >= 400 ? requestIdOf(response) : undefined);
   response.writeHead(status, {
     ...pageHeaders(page),
     "Content-Length": Buffer.byteLength(text),
   });
   response.end(response.req.method === "HEAD" ? undefined : text);
+}
+
+/** The id that the answer has in its header. */
+export function requestIdOf(response: ServerResponse): string | undefined {
+  return response.getHeader("X-Request-Id")?.toString();
 }

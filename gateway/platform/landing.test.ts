@@ -43,6 +43,8 @@ describe("landing", () => {
       expect(status, path).to.equal(404);
       expect(headers.get("content-type"), `${path} ${accept}`).to.include(type);
     }
+    const { text, headers } = await get("/nothing", BROWSER);
+    expect(text).to.include(`Request ${headers.get("x-request-id")}`);
     const posted = await gateway.ask("/nothing", { method: "POST", headers: { Accept: BROWSER } });
     expect(posted.headers.get("content-type")).to.include("application/json");
   });

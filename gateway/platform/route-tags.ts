@@ -12,5 +12,7 @@ export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   "Repository tokens": "Tokens that open one repository to git clients",
   "OAuth clients": "Clients that may ask people for authorization",
   Apps: "Deployed apps, their secrets and logs",
+  Requests: "The way of one request through the platform",
+  Installation: "Hosts, queues and dead letters, for administrators",
   Deliveries: "Webhooks that came in and went out",
 };

@@ -1,7 +1,18 @@
-/** The contract of the installation, one for a whole cluster: which account its first start made. The key is "main". */
+/**
+ * The contract of the installation, one for a whole cluster: which account its first start made, and its administrators.
+ * The key is "main".
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
-import { Id } from "../values.ts";
+import { Email, Id } from "../values.ts";
+
+export const INSTALLATION_KEY = "main";
+
+/** People who operate one installation. */
+export const ADMINISTRATORS_MAX = 50;
+
+export const Administrator = z.object({ userId: Id, email: Email });
+const Administrators = z.object({ administrators: z.array(Administrator).max(ADMINISTRATORS_MAX) });
 
 export const installation = defineContract({
   kind: "installation",
@@ -10,5 +21,14 @@ export const installation = defineContract({
     get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
     /** The first claim wins. Every claim returns the winner's account. */
     claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
+
+    /** Makes the first user an administrator, at each start. Changes nothing once there was an administrator. */
+    nameFirst: { input: Administrator, reply: z.object({}) },
+    listAdministrators: { input: z.object({}), reply: Administrators },
+    isAdministrator: { input: z.object({ userId: Id }), reply: z.object({ is: z.boolean() }) },
+    /** Refuses `limit_reached`. Idempotent. */
+    addAdministrator: { input: Administrator, reply: z.object({}) },
+    /** Refuses `not_found`, and `conflict` for the last one. */
+    removeAdministrator: { input: z.object({ userId: Id }), reply: z.object({}) },
   },
 });

@@ -53,11 +53,15 @@ export const agent = defineContract({
     /** To `onRequest`. */
     request: { input: AppRequest, reply: AppAnswer },
     /**
-     * A stub's call of a public method. Arguments and result are V8's serialization in base64, read by user code
-     * alone.
+     * A call of a public method. From a stub, arguments and result are V8's serialization in base64, read by user code
+     * alone. From the REST API, both are JSON in base64.
      */
     invoke: {
-      input: z.object({ method: z.string().max(128), args: z.string() }),
+      input: z.object({
+        method: z.string().max(128),
+        args: z.string(),
+        isJson: z.boolean().optional(),
+      }),
       reply: z.object({ result: z.string() }),
     },
     /** Opens a socket that the app's router accepted. */

@@ -46,7 +46,7 @@ export interface ProcessConnection {
 export type TurnInput =
   | { type: "request"; request: ProcessRequest }
   | { type: "deliver"; deliveryId: string; attempt: number; request: ProcessRequest }
-  | { type: "invoke"; method: string; args: Uint8Array }
+  | { type: "invoke"; method: string; args: Uint8Array; isJson?: boolean | undefined }
   | {
       type: "connect";
       connection: ProcessConnection;

@@ -8,6 +8,7 @@ export const ADMIN_COMMANDS: readonly string[] = [
                                   copy all data into a folder, online; keep its newest n backups`,
   `  admin restore <folder> [--from <moment>]
                                   bring the newest backup, or that of a moment, onto an empty bus`,
+  "  admin trace <request id>        print the way of a request of the last three days",
   "  admin dead list                 list the messages that failed at every try, the oldest first",
   "  admin dead show <number>        print one of them completely",
   "  admin dead retry <number>|--all send it again and remove it from the list",

@@ -1,7 +1,10 @@
 /** State of the installation. */
 import { z } from "zod";
+import { Administrator } from "../../../schemas/account/installation.ts";
 
 export const InstallationState = z.object({
   /** Empty until a first start claimed it. */
   accountId: z.string(),
+  /** Absent until a start has named the first user. */
+  administrators: z.array(Administrator).optional(),
 });

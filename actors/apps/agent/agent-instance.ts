@@ -123,9 +123,9 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       case "deliver":
         return this.#deliveries.take();
       case "invoke": {
-        const { method, args } = input as HostedInput<"invoke">;
+        const { args, ...invoked } = input as HostedInput<"invoke">;
         const bytes = Buffer.from(args, "base64");
-        const result = await this.#turn(id, { type: "invoke", method, args: bytes }, call);
+        const result = await this.#turn(id, { type: "invoke", ...invoked, args: bytes }, call);
         if (result.type !== "invoked") throw unexpected(result);
         return { result: Buffer.from(result.result).toString("base64") };
       }

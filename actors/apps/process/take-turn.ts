@@ -152,7 +152,7 @@ export class TurnTaker {
       case "deliver":
         return this.#request(input, turn);
       case "invoke":
-        return this.#invoke(input.method, input.args);
+        return this.#invoke(input);
       case "connect":
         await sockets.connect(input.connection, input.request);
         return NOTHING;
@@ -211,25 +211,36 @@ export class TurnTaker {
     return stream;
   }
 
-  async #invoke(name: string, args: Uint8Array): Promise<TurnResult> {
+  async #invoke(input: TurnInput & { type: "invoke" }): Promise<TurnResult> {
+    const { method: name, isJson = false } = input;
     const { instance } = this.#agent;
     const method = methodOf(instance, name);
     if (method === undefined) throw new TypeError(`Method ${name} does not exist`);
-    const invocation = deserialize(args) as Invocation;
+    const { args } = invocationOf(input);
     return this.#agent.runAs({}, async () => {
-      const result: unknown = await Reflect.apply(method, instance, invocation.args);
+      const result: unknown = await Reflect.apply(method, instance, args);
       return {
         type: "invoked",
-        result: serializeResult(name, result, this.#agent.limits.answerBytes),
+        result: serializeResult(name, result, { isJson, bytesMax: this.#agent.limits.answerBytes }),
       };
     });
   }
 }
 
-function serializeResult(method: string, result: unknown, bytesMax: number): Uint8Array {
+function invocationOf({ args, isJson }: TurnInput & { type: "invoke" }): Invocation {
+  if (isJson) return { args: JSON.parse(Buffer.from(args).toString()) as unknown[] };
+  return deserialize(args) as Invocation;
+}
+
+function serializeResult(
+  method: string,
+  result: unknown,
+  { isJson, bytesMax }: { isJson: boolean; bytesMax: number },
+): Uint8Array {
   let bytes: Uint8Array;
   try {
-    bytes = serialize(result);
+    // JSON has no undefined, which a method without a result gives.
+    bytes = isJson ? Buffer.from(JSON.stringify(result) ?? "null") : serialize(result);
   } catch (cause) {
     const { message } = cause as Error;
     throw new TypeError(`Cannot pass on what ${method} gave: ${message}`, { cause });
@@ -247,7 +258,7 @@ function serializeResult(method: string, result: unknown, bytesMax: number): Uin
 function propsOf(input: TurnInput): unknown {
   switch (input.type) {
     case "invoke":
-      return (deserialize(input.args) as Invocation).props;
+      return invocationOf(input).props;
     case "connect":
       return input.props === undefined ? undefined : deserialize(input.props);
     case "request": {

@@ -1,7 +1,7 @@
 /** One actor in memory. It runs its messages one at a time, and sends no answer before its change is durable. */
 import { AssertionError } from "node:assert";
 import { randomUUID } from "node:crypto";
-import { ActorError } from "../../../schemas/errors.ts";
+import type { ActorError } from "../../../schemas/errors.ts";
 import {
   CLOCK_SKEW_MS_MAX,
   MAIL_TRIES_MAX,
@@ -44,6 +44,7 @@ import {
   recordEffects,
   recordLive,
 } from "./change.ts";
+import { refuseFailure } from "./refuse-failure.ts";
 
 export class Activation implements Activated {
   readonly definition: AnyActorDefinition;
@@ -66,8 +67,10 @@ export class Activation implements Activated {
   /** The changes since the last commit was taken, and those that it holds. */
   #open = emptyChange();
   #committing: Change | undefined;
-  readonly #nameOf = ({ message }: { message: string }) =>
-    `${this.definition.contract.kind} ${message}`;
+  readonly #work = (way: "call" | "mail", { message }: { message: string }) => {
+    const { definition, key } = this;
+    return { way, kind: definition.contract.kind, message, key };
+  };
 
   constructor(
     host: ActivationHost,
@@ -241,14 +244,14 @@ export class Activation implements Activated {
   #runCall(actor: LoadedActor, call: IncomingCall): Answer {
     const { id } = call;
     try {
-      const { reply, changed } = inSpan(this.#nameOf(call), call.trace, () =>
+      const { reply, changed } = inSpan(this.#work("call", call), call.trace, () =>
         this.#run(actor, call.message, call.input),
       );
       if (id && changed) actor.replies.remember(id, reply, this.#host.clock.now());
       else if (id) actor.replies.rememberEffectless(id, { reply });
       return { reply };
     } catch (error) {
-      const refusal = this.#refuse(error, call.message);
+      const refusal = this.#refuse(error, call);
       if (id) actor.replies.rememberEffectless(id, { refusal });
       return { refusal };
     }
@@ -309,10 +312,10 @@ export class Activation implements Activated {
       try {
         const run = () => this.#run(actor, message, input, delivery.dueAt !== undefined);
         if (message === GONE) letGo(actor);
-        else inSpan(this.#nameOf(delivery), delivery.trace, run);
+        else inSpan(this.#work("mail", delivery), delivery.trace, run);
       } catch (error) {
         if (delivery.direct) {
-          this.#refuse(error, message);
+          this.#refuse(error, delivery);
           this.#deliveries.shift()?.direct?.giveUp(delivery.tries + 1);
           continue;
         }
@@ -360,24 +363,21 @@ export class Activation implements Activated {
       if (delivery.dueAt !== undefined) actor.reminders.delete(delivery.message);
       this.#finish(actor, delivery);
     } else {
-      this.#refuse(failure, delivery.message);
+      this.#refuse(failure, delivery);
       await this.#host.clock.wait(mailPauseMs(delivery.tries));
     }
     this.#delivering = false;
     this.#deliver();
   }
 
-  #refuse(error: unknown, message: string): ActorError {
-    const refusal = refusalOf(error);
-    if (refusal) return refusal;
+  #refuse(error: unknown, failed: Pick<IncomingCall, "message" | "trace">): ActorError {
     const { kind } = this.definition.contract;
-    this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
     // The next message reads the store. The changes that are being committed were right, and must be durable before.
     if (error instanceof AssertionError) {
       this.#ending = true;
       if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.startAnew());
     }
-    return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+    return refuseFailure(error, failed, { logger: this.#host.logger, kind, key: this.key });
   }
 
   #answer(call: IncomingCall, answer: Answer): void {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { Messages } from "../../../schemas/contract.ts";
-import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { type ActorError, isPassing } from "../../../schemas/errors.ts";
 import {
   CALL_DEADLINE_MS_MAX,
   CLOCK_SKEW_MS_MAX,
@@ -24,6 +24,7 @@ import {
   mailPauseMs,
 } from "../shards/incoming.ts";
 import type { Activated } from "./activated.ts";
+import { refuseFailure } from "./refuse-failure.ts";
 
 /** The parts of its host that it uses. A test can stand in for it. */
 interface HostedActivationHost {
@@ -267,7 +268,7 @@ export class HostedActivation implements Activated {
     void this.#handle(life, call, id, call.deadlineAt)
       .then(
         (reply): Answer => ({ reply }),
-        (error: unknown): Answer => ({ refusal: this.#refuse(error, call.message) }),
+        (error: unknown): Answer => ({ refusal: this.#refuse(error, call) }),
       )
       .then((answer) => {
         // Otherwise the call was returned, and its present holder answers it.
@@ -286,7 +287,8 @@ export class HostedActivation implements Activated {
   ): Promise<string> {
     const { contract } = this.definition;
     const read = readMessage(contract, message, input);
-    const reply = await inSpan(`${contract.kind} ${message}`, trace, () =>
+    const way = id.startsWith("mail-") ? "mail" : "call";
+    const reply = await inSpan({ way, kind: contract.kind, message, key: this.key }, trace, () =>
       instance?.receive({ message, input: read.input, id, ...(call && { call }), deadlineAt }),
     );
     return encodeReply(read.schema, message, reply);
@@ -331,7 +333,7 @@ export class HostedActivation implements Activated {
     const [delivery] = this.#deliveries;
     if (!delivery) return;
     this.#failure = error;
-    this.#refuse(error, delivery.message);
+    this.#refuse(error, delivery);
     if (!isPassing(refusalOf(error))) delivery.tries += 1;
     else delivery.tries = Math.max(1, delivery.tries);
   }
@@ -341,14 +343,15 @@ export class HostedActivation implements Activated {
     this.#done(delivery);
   }
 
-  async #isTold({ message, input }: Delivery, error: Error): Promise<boolean> {
+  async #isTold(delivery: Delivery, error: Error): Promise<boolean> {
+    const { message, input } = delivery;
     const { definition, key } = this;
     if (!definition.refused) return false;
     try {
       const read = readMessage(definition.contract, message, input);
       return await definition.refused(key, { message, input: read.input }, error);
     } catch (thrown) {
-      this.#refuse(thrown, message);
+      this.#refuse(thrown, delivery);
       return false;
     }
   }
@@ -379,12 +382,9 @@ export class HostedActivation implements Activated {
     for (const call of this.#waiting.splice(0)) call.respond({ misdirected: true });
   }
 
-  #refuse(error: unknown, message: string): ActorError {
-    const refusal = refusalOf(error);
-    if (refusal) return refusal;
+  #refuse(error: unknown, failed: Pick<IncomingCall, "message" | "trace">): ActorError {
     const { kind } = this.definition.contract;
-    this.#host.logger.error({ err: error, kind, key: this.key, message }, "handler failed");
-    return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+    return refuseFailure(error, failed, { logger: this.#host.logger, kind, key: this.key });
   }
 
   #log(error: Error, text: string): void {

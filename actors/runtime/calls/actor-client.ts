@@ -22,7 +22,13 @@ import {
 import { addressOf, callSubject, openedSubject, shardOf } from "../../../schemas/subjects.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
-import { currentTrace, type TraceCarrier, traceHeaders } from "../lib/trace.ts";
+import {
+  currentTrace,
+  REQUEST_HEADER,
+  recordWork,
+  type TraceCarrier,
+  traceHeaders,
+} from "../lib/trace.ts";
 import { publishMail } from "../mail/publish-mail.ts";
 import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
@@ -88,6 +94,8 @@ export interface ActorClient {
 
 interface Pending {
   number: number;
+  kind: string;
+  key: string;
   address: string;
   shard: number;
   message: string;
@@ -95,6 +103,7 @@ interface Pending {
   trace: TraceCarrier | undefined;
   deadlineAt: number;
   /** Monotonic times. */
+  startedAt: number;
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
@@ -157,11 +166,13 @@ export class BusActorClient implements ActorClient {
       this.#lastNumber += 1;
       const pending: Pending = {
         number: this.#lastNumber,
+        ...{ kind: contract.kind, key },
         ...{ address, shard: shardOf(address) },
         message,
         input,
         trace: currentTrace(),
         deadlineAt: this.#clock.now() + waitMs,
+        startedAt: performance.now(),
         givesUpAt: this.#clock.monotonic() + waitMs,
         sentAt: 0,
         batch: 0,
@@ -241,13 +252,15 @@ export class BusActorClient implements ActorClient {
     if (this.#bus.isAway) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
+    const request = pending.trace?.[REQUEST_HEADER];
+    if (request !== undefined) call.request = request;
     const payload = JSON.stringify(call);
     if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
       const text = `Cannot call ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
     pending.tries += 1;
-    if (!pending.trace) pending.batch = this.#batches.add(address, number, payload);
+    if (!pending.trace?.traceparent) pending.batch = this.#batches.add(address, number, payload);
     else {
       // A message with headers cannot be joined with others.
       this.#bus.publish(callSubject(shard, address), payload, {
@@ -287,6 +300,7 @@ export class BusActorClient implements ActorClient {
   #take(pending: Pending, answer: CallAnswer): void {
     if ("reply" in answer) {
       this.#settle(pending);
+      if (pending.trace) recordCall(pending);
       pending.resolve(answer.reply);
     } else if ("misdirected" in answer) this.#sendLater(pending);
     // The refusal is of this try alone. An earlier try may have had its effect, and then its reply is still there.
@@ -338,6 +352,7 @@ export class BusActorClient implements ActorClient {
 
   #refuse(pending: Pending, error: ActorError): void {
     this.#settle(pending);
+    if (pending.trace) recordCall(pending, error);
     pending.reject(error);
   }
 
@@ -347,6 +362,10 @@ export class BusActorClient implements ActorClient {
     unsettled?.delete(number);
     if (unsettled?.size === 0) this.#unsettled.delete(address);
   }
+}
+
+function recordCall({ kind, key, message, trace, startedAt }: Pending, failure?: ActorError): void {
+  recordWork({ way: "call", kind, message, key }, trace, { startedAt, failure });
 }
 
 function checkedAddress(kind: string, key: string): string {

@@ -9,6 +9,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import { systemClock } from "../lib/clock.ts";
+import { inRequest, recordSteps } from "../lib/trace.ts";
 import { BusActorClient } from "./actor-client.ts";
 import { CALL_BATCH_BYTES_MAX } from "./call-batches.ts";
 
@@ -66,6 +67,18 @@ describe("calls of one turn", function () {
     expect((await early).map(({ count }) => count)).to.have.members([1, 2, 3]);
     expect(await other).to.deep.equal({ count: 1 });
     expect((await left).map(({ count }) => count)).to.have.members([1, 2]);
+  });
+
+  it("go together also when they belong to requests, and each keeps its own", async () => {
+    await increment("asked");
+    const steps: string[] = [];
+    const stop = recordSteps(({ request, name }) => steps.push(`${request} ${name}`));
+    using watched = await watch("counter", "asked");
+    await Promise.all(["r1", "r2"].map((id) => inRequest("0", id, () => several(2, "asked"))));
+    stop();
+    expect(watched.sizes).to.deep.equal([4]);
+    const all = ["r1", "r1", "r2", "r2"].map((id) => `${id} counter increment`);
+    expect(steps.toSorted()).to.deep.equal(all);
   });
 
   it("go to one actor in one message, and each gets its own answer", async () => {

@@ -4,7 +4,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_BATCH_MAX, CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
-import { traceOf } from "../lib/trace.ts";
+import { REQUEST_HEADER, traceOf } from "../lib/trace.ts";
 import type { Answer, IncomingCall } from "../shards/incoming.ts";
 import { BatchAnswers } from "./call-batches.ts";
 
@@ -19,6 +19,8 @@ const CallMessage = z.object({
   number: z.number().optional(),
   settled: z.number().optional(),
   deadlineAt: z.number().optional(),
+  /** The request from which it comes, as REQUEST_HEADER has it. */
+  request: z.string().optional(),
 });
 export type CallMessage = z.input<typeof CallMessage>;
 
@@ -65,13 +67,13 @@ function readCall(
     respond({ refusal: new ActorError("invalid_request", `Cannot read call: ${expected}`) });
     return undefined;
   }
-  const { message, input, client, number, settled = 0, deadlineAt } = read;
+  const { message, input, client, number, settled = 0, deadlineAt, request } = read;
   return {
     message,
     input,
     ...(client !== undefined && number !== undefined && { id: { client, number, settled } }),
     deadlineAt: deadlineAt ?? now + CALL_DEADLINE_MS,
-    trace,
+    trace: request === undefined ? trace : { ...trace, [REQUEST_HEADER]: request },
     respond,
   };
 }

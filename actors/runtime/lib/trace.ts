@@ -1,5 +1,5 @@
-/** Carries W3C trace context over the bus, so that a request's trace follows its messages. */
-
+/** Carries a request's id and its W3C trace context over the bus, and records the request's steps. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import {
   context,
@@ -10,16 +10,56 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import { ActorError } from "../../../schemas/errors.ts";
+import { type RequestStep, STEP_TEXT_CHARS_MAX } from "../../../schemas/request-step.ts";
 
-/** `traceparent` and the other headers of the propagators. */
+/** The header of messages that names the request from which they come, as `<run>.<request id>`. */
+export const REQUEST_HEADER = "trunkline-request";
+
+/** `traceparent` and the other headers of the propagators, and REQUEST_HEADER. */
 export type TraceCarrier = Record<string, string>;
 
-/** The present trace as headers; undefined without one, as always while traces are off. */
+/** A message that is being handled, or a call that is being made. */
+export interface Work {
+  way: "call" | "mail" | "task";
+  kind: string;
+  message: string;
+  key: string;
+}
+
+const requests = new AsyncLocalStorage<TraceCarrier>();
+let record: ((step: RequestStep) => void) | undefined;
+
+/** Sends the steps of this process to `recorder` until the returned function is called. */
+export function recordSteps(recorder: (step: RequestStep) => void): () => void {
+  record = recorder;
+  return () => {
+    if (record === recorder) record = undefined;
+  };
+}
+
+/** Runs a request's work, so that all its messages and log lines name it. */
+export function inRequest<T>(run: string, requestId: string, work: () => T): T {
+  return requests.run({ [REQUEST_HEADER]: `${run}.${requestId}` }, work);
+}
+
+/** The request and the present trace as headers; undefined outside of requests while traces are off. */
 export function currentTrace(): TraceCarrier | undefined {
-  if (!trace.getActiveSpan()) return undefined;
-  const carrier: TraceCarrier = {};
+  const request = requests.getStore();
+  if (!trace.getActiveSpan()) return request;
+  const carrier: TraceCarrier = { ...request };
   propagation.inject(context.active(), carrier);
   return carrier;
+}
+
+/** The id of the present request. */
+export function currentRequestId(): string | undefined {
+  return requestIdOf(requests.getStore());
+}
+
+export function requestIdOf(carrier: TraceCarrier | undefined): string | undefined {
+  const named = carrier?.[REQUEST_HEADER];
+  return named?.slice(named.indexOf(".") + 1);
 }
 
 export function traceHeaders(carrier: TraceCarrier): MsgHdrs {
@@ -30,15 +70,108 @@ export function traceHeaders(carrier: TraceCarrier): MsgHdrs {
 
 /** The trace of a received message. */
 export function traceOf(came: MsgHdrs | undefined): TraceCarrier | undefined {
-  if (!came?.has("traceparent")) return undefined;
+  if (!came?.has("traceparent") && !came?.has(REQUEST_HEADER)) return undefined;
   return Object.fromEntries(came.keys().map((name) => [name.toLowerCase(), came.get(name)]));
 }
 
-/** Runs the work in a span of the trace; without a trace it just runs the work. */
-export function inSpan<T>(name: string, carrier: TraceCarrier | undefined, work: () => T): T {
-  if (!carrier) return work();
+/** Runs the work in its request and in a span of the trace; without them it just runs the work. */
+export function inSpan<T>(work: Work, carrier: TraceCarrier | undefined, run: () => T): T {
+  if (!carrier) return run();
+  const named = carrier[REQUEST_HEADER];
+  const traced = carrier.traceparent === undefined ? run : () => inOpenSpan(work, carrier, run);
+  if (named === undefined) return traced();
+  // The caller of a call records it, with the time that its commit takes.
+  const timed = work.way === "call" ? traced : () => timing(work, carrier, traced);
+  return inRequestOf(carrier, timed);
+}
+
+/** Runs the work in the request of a message, as lines of the log that name it. */
+export function inRequestOf<T>(carrier: TraceCarrier | undefined, work: () => T): T {
+  const named = carrier?.[REQUEST_HEADER];
+  return named === undefined ? work() : requests.run({ [REQUEST_HEADER]: named }, work);
+}
+
+/** Records a step as it is. */
+export function recordStep(step: RequestStep): void {
+  record?.(step);
+}
+
+/** Records a step of the request in the carrier. `startedAt` is monotonic. */
+export function recordWork(
+  { way, kind, message, key }: Work,
+  carrier: TraceCarrier | undefined,
+  { startedAt, failure }: { startedAt: number; failure?: unknown },
+): void {
+  if (record === undefined) return;
+  const ms = roundedMs(performance.now() - startedAt);
+  const error = failure === undefined ? undefined : codeOf(failure);
+  recordOf(carrier, {
+    way,
+    name: `${kind} ${message}`,
+    key,
+    at: Math.round(Date.now() - ms),
+    ms,
+    error,
+  });
+}
+
+/** Records a log line of the present request. */
+export function recordLogLine(level: string, text: string, failure: string | undefined): void {
+  const error = failure?.slice(0, STEP_TEXT_CHARS_MAX);
+  const name = text.slice(0, STEP_TEXT_CHARS_MAX);
+  recordOf(requests.getStore(), { way: "log", name, level, at: Date.now(), ms: 0, error });
+}
+
+type Recorded = Omit<RequestStep, "run" | "request" | "error"> & { error: string | undefined };
+
+function recordOf(carrier: TraceCarrier | undefined, { error, ...step }: Recorded): void {
+  const named = carrier?.[REQUEST_HEADER];
+  if (record === undefined || named === undefined) return;
+  const dot = named.indexOf(".");
+  const of = { run: named.slice(0, dot), request: named.slice(dot + 1) };
+  record({ ...of, ...step, ...(error !== undefined && { error }) });
+}
+
+function timing<T>(work: Work, carrier: TraceCarrier, run: () => T): T {
+  const startedAt = performance.now();
+  const done = (failure?: unknown) => recordWork(work, carrier, { startedAt, failure });
+  try {
+    const result = run();
+    if (!(result instanceof Promise)) {
+      done();
+      return result;
+    }
+    return result.then(
+      (value) => {
+        // A task resolves to the error that ended it.
+        done(value instanceof Error ? value : undefined);
+        return value;
+      },
+      (error: unknown) => {
+        done(error);
+        throw error;
+      },
+    ) as T;
+  } catch (error) {
+    done(error);
+    throw error;
+  }
+}
+
+/** In hundredths: the figure is kept as text. */
+const roundedMs = (ms: number) => Math.round(ms * 100) / 100;
+
+function codeOf(failure: unknown): string {
+  if (failure instanceof ActorError) return failure.code;
+  // The input of a message that its schema refuses (InvalidInput).
+  const { refusal } = Object(failure) as { refusal?: unknown };
+  return refusal instanceof ActorError ? refusal.code : "internal_error";
+}
+
+function inOpenSpan<T>({ kind, message }: Work, carrier: TraceCarrier, work: () => T): T {
   const parent = propagation.extract(ROOT_CONTEXT, carrier);
-  const span = trace.getTracer("trunkline").startSpan(name, { kind: SpanKind.CONSUMER }, parent);
+  const tracer = trace.getTracer("trunkline");
+  const span = tracer.startSpan(`${kind} ${message}`, { kind: SpanKind.CONSUMER }, parent);
   try {
     const result = context.with(trace.setSpan(parent, span), work);
     if (!(result instanceof Promise)) {

@@ -15,6 +15,7 @@ import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { refusalOf } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
+import { inRequestOf, requestIdOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import { encodeTask, type Task } from "../tasks/task.ts";
 
@@ -37,6 +38,8 @@ const StoredLetter = z.object({
   tries: z.number(),
   /** Epoch ms. */
   buriedAt: z.number(),
+  /** The id of the client's request that made it. */
+  requestId: z.string().optional(),
   /** The subject, id and key of a task that failed at every try. */
   task: z.object({ subject: z.string(), id: z.string(), key: z.string() }).optional(),
 });
@@ -52,14 +55,17 @@ export interface DeadLetter extends z.infer<typeof StoredLetter> {
 export async function bury(
   { bus, clock, logger }: { bus: Bus; clock: Clock; logger: Logger },
   address: string,
-  { message, input, sequence, dueAt, tries }: Delivery,
+  { message, input, sequence, dueAt, tries, trace }: Delivery,
   error: Error,
 ): Promise<void> {
-  logger.error({ err: error, address, message, tries }, "message became a dead letter");
+  inRequestOf(trace, () =>
+    logger.error({ err: error, address, message, tries }, "message became a dead letter"),
+  );
   // For an input that its schema refuses, the refusal names the field.
   const { message: reason } = refusalOf(error) ?? error;
   const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
-  const letter = { message, input, error: told, tries, buriedAt: clock.now() };
+  const requestId = requestIdOf(trace);
+  const letter = { message, input, error: told, tries, buriedAt: clock.now(), requestId };
   const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
   const payload = encodeLetter(letter);
   const headers = { "Nats-Msg-Id": id };
@@ -83,11 +89,12 @@ export async function buryTask(
   { kind, task, subject, tries }: { kind: string; task: Task; subject: string; tries: number },
   error: unknown,
 ): Promise<void> {
-  const { id, key, message, input } = task;
+  const { id, key, message, input, trace } = task;
   const told = String(error).slice(0, DEAD_LETTER_ERROR_CHARS);
   const waited = { subject, id, key };
   const payload = encodeLetter({
     ...{ message, input, error: told, tries, buriedAt: clock.now(), task: waited },
+    requestId: requestIdOf(trace),
   });
   const dead = { subject: deadSubject(addressOf(kind, key)), payload, expect: { sequence: 0 } };
   await writeAtomically(bus, [dead]).catch((cause: unknown) => {
@@ -107,9 +114,9 @@ function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
  * The present letters, the oldest first. Letters that come during the listing, from retries that failed, are left
  * out.
  */
-export async function* listDeadLetters(bus: Bus): AsyncGenerator<DeadLetter> {
+export async function* listDeadLetters(bus: Bus, after = 0): AsyncGenerator<DeadLetter> {
   const { state } = await bus.jetstream.streams.info(STREAMS.dead);
-  let next = state.first_seq;
+  let next = Math.max(state.first_seq, after + 1);
   while (next <= state.last_seq) {
     const found = await bus.readNext(STREAMS.dead, deadSubject(">"), next);
     if (!found || found.seq > state.last_seq) return;

@@ -188,8 +188,8 @@ export class WorkerHost {
     };
     this.#running.set(run, controller);
     try {
-      const name = `${kind} ${task.message}`;
-      const error = await inSpan(name, task.trace, () => this.#run(run));
+      const work = { way: "task", kind, message: task.message, key: task.key } as const;
+      const error = await inSpan(work, task.trace, () => this.#run(run));
       const answer = error ? { refusal: error } : { reply: "" };
       counts.count(kind, task.message, answer, clock.monotonic() - startedAt);
     } finally {

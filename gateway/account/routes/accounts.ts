@@ -8,6 +8,7 @@ import {
   WireAccount,
   WireUser,
 } from "../../../schemas/account/http/accounts.ts";
+import { INSTALLATION_KEY, installation } from "../../../schemas/account/installation.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
@@ -76,10 +77,15 @@ function getAccount(actors: ActorClient) {
 
 function getUser(actors: ActorClient) {
   return async ({ caller }: Asked) => {
-    const { accountId, tokenId: id, session } = caller;
-    if (session && caller.userId) return { result: { id: caller.userId, email: session.email } };
+    const { accountId, tokenId, session } = caller;
+    if (session && caller.userId) {
+      const { userId: id } = caller;
+      const asked = { userId: id };
+      const { is } = await actors.call(installation, INSTALLATION_KEY, "isAdministrator", asked);
+      return { result: { id, email: session.email, is_administrator: is } };
+    }
     const userId =
-      caller.userId ?? (await actors.call(account, accountId, "getToken", { id })).userId;
+      caller.userId ?? (await actors.call(account, accountId, "getToken", { id: tokenId })).userId;
     const { members } = await actors.call(account, accountId, "listMembers", {});
     const member = members.find((one) => one.userId === userId);
     if (!member) {

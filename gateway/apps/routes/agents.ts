@@ -7,17 +7,19 @@ import { app } from "../../../schemas/apps/app.ts";
 import { agentKey, appKey, readAgentKey } from "../../../schemas/apps/app-names.ts";
 import {
   AgentsQuery,
+  CallAgent,
   QueryAgent,
   WireAgent,
   WireAgentEntry,
   type WireAgentWork,
+  WireCallResult,
   WireQueryRows,
 } from "../../../schemas/apps/http/agents.ts";
 import { AppPath } from "../../../schemas/apps/http/apps.ts";
 import { AgentPath } from "../../../schemas/apps/http/deliveries.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
-import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS_MAX, JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { pageOf } from "../../http/listing.ts";
 import { type Asked, defineRoute, type Route } from "../../http/route.ts";
 
@@ -75,12 +77,27 @@ const QUERY_AGENT = {
   answer: { result: WireQueryRows },
 } as const;
 
+const CALL_AGENT = {
+  tag: "Apps",
+  permissions: ["apps.write"],
+  method: "post",
+  path: `${AGENT}/call`,
+  id: "callAgent",
+  summary: "Call a public method of an agent, as code of the app does",
+  parameters: AgentPath,
+  query: nothing,
+  body: { schema: CallAgent, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["app_failed", "may_have_run", "object_too_large", "busy"],
+  answer: { result: WireCallResult },
+} as const;
+
 /** The REST routes of an app's agents. */
 export function agentRoutes(parts: AgentRouteParts): Route[] {
   return [
     defineRoute({ ...LIST_AGENTS, handle: listAgents(parts) }),
     defineRoute({ ...GET_AGENT, handle: getAgent(parts) }),
     defineRoute({ ...QUERY_AGENT, handle: queryAgent(parts) }),
+    defineRoute({ ...CALL_AGENT, handle: callAgent(parts) }),
   ];
 }
 
@@ -126,6 +143,18 @@ function queryAgent(parts: AgentRouteParts) {
     const key = await keyOf(parts, parameters);
     const { columns, rows, isCut } = await parts.actors.call(agent, key, "query", { sql });
     return { result: { columns, rows, is_cut: isCut } };
+  };
+}
+
+function callAgent(parts: AgentRouteParts) {
+  return async ({ parameters, body, signal }: Asked<AgentPath, unknown, CallAgent>) => {
+    const key = await keyOf(parts, parameters);
+    const args = Buffer.from(JSON.stringify(body.arguments)).toString("base64");
+    const asked = { method: body.method, args, isJson: true };
+    const { result } = await parts.actors.call(agent, key, "invoke", asked, {
+      ...{ signal, deadlineMs: CALL_DEADLINE_MS_MAX },
+    });
+    return { result: { result: readJson(Buffer.from(result, "base64").toString()) } };
   };
 }
 

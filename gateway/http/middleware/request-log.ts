@@ -32,7 +32,8 @@ export const requestLog: RequestHandler = (request, response, next) => {
   next();
 };
 
-function pathOf(url: string): string {
+/** The path without its query, up to the limit of the log. */
+export function pathOf(url: string): string {
   const [path = ""] = url.split("?", 1);
   return path.slice(0, LOGGED_PATH_CHARS_MAX);
 }

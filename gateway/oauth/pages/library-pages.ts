@@ -1,7 +1,7 @@
 /** The pages that oidc-provider shows: errors, and sign-out for a client. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { type Html, html } from "../../pages/html.ts";
-import { type Link, type Page, pageHeaders, writePage } from "../../pages/page.ts";
+import { type Link, type Page, pageHeaders, requestIdOf, writePage } from "../../pages/page.ts";
 import type { ProviderParts } from "../provider/provider-parts.ts";
 
 export function libraryPages(link: Link): ProviderParts["pages"] {
@@ -15,14 +15,15 @@ export function libraryPages(link: Link): ProviderParts["pages"] {
     }: { error: string; error_description?: string | undefined },
     target?: URL,
   ): void {
-    show(context, {
+    const page = {
       title: "Cannot authorize",
       body: html`<h1>This cannot go on</h1>
 <p>The application that sent you here asked for something that cannot be done. Go back to it and start again; if it
 happens again, tell whoever runs it:</p>
 <p class="note bad"><strong>${code}</strong>${text !== undefined && html`<br>${text}`}</p>
 ${target && onward(target, "Go back to")}`,
-    });
+    };
+    show(context, page, requestIdOf(context.res));
   }
 
   function confirmLogout(context: KoaContextWithOIDC, secret: string): void {
@@ -56,8 +57,8 @@ ${target && onward(target, "Go on to")}`,
     return html`<p><a href="${target.href}">${words} <strong>${where}</strong></a></p>`;
   }
 
-  function show(context: KoaContextWithOIDC, page: Page): void {
+  function show(context: KoaContextWithOIDC, page: Page, requestId?: string): void {
     context.set(pageHeaders(page));
-    context.body = writePage(page, link);
+    context.body = writePage(page, link, requestId);
   }
 }

@@ -19,7 +19,14 @@ export const WireAccount = z.object({
   created_on: z.iso.datetime(),
 });
 
-export const WireUser = z.object({ id: Id, email: z.string() });
+export const WireUser = z.object({
+  id: Id,
+  email: z.string(),
+  is_administrator: z
+    .boolean()
+    .optional()
+    .describe("Of the installation; only in answers to a person's session"),
+});
 
 export const WireUsage = z.object({
   date: z.iso.date().describe("Today, UTC"),

@@ -60,3 +60,15 @@ export const WireQueryRows = z.object({
     .describe("Integers past 2^53 are text, bytes are {base64}, a long text ends with …"),
   is_cut: z.boolean().describe("There are more rows, or a value was cut"),
 });
+
+export const CallAgent = z
+  .strictObject({
+    method: z.string().min(1).max(128).describe("A public method of the agent's class"),
+    arguments: z.array(z.unknown()).default([]),
+  })
+  .meta({ examples: [{ method: "add", arguments: [1, 2] }] });
+export type CallAgent = z.output<typeof CallAgent>;
+
+export const WireCallResult = z.object({
+  result: z.unknown().describe("Null where the method gives nothing"),
+});

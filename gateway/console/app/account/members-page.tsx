@@ -38,25 +38,20 @@ export function MembersPage() {
             { name: "Email", cell: ({ email }) => email },
             { name: "Roles", cell: ({ roles: held }) => held.map(({ name }) => name).join(", ") },
             { name: "State", cell: (member) => <MemberState member={member} /> },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: (member) =>
-                canWrite && (
-                  <>
-                    <ChangeRoles
-                      member={member}
-                      roles={roles.value ?? []}
-                      reload={members.reload}
-                    />
-                    <Remove member={member} reload={members.reload} />
-                  </>
-                ),
-            },
           ]}
+          actions={(member) =>
+            canWrite && (
+              <>
+                <ChangeRoles member={member} roles={roles.value ?? []} reload={members.reload} />
+                <Remove member={member} reload={members.reload} />
+              </>
+            )
+          }
         />
       </Card>
-      {canWrite && <Invite roles={roles.value ?? []} reload={members.reload} />}
+      {canWrite && members.hasAnswered && roles.hasAnswered && (
+        <Invite roles={roles.value ?? []} reload={members.reload} />
+      )}
     </Page>
   );
 }

@@ -30,7 +30,6 @@ export function SessionsPage() {
           <a href={`${ROOT}/profile/password`}>change your password</a>.
         </>
       }
-      request={{ path }}
     >
       <AccountTabs current="account/sessions" />
       <Card>
@@ -52,19 +51,15 @@ export function SessionsPage() {
                   <Badge tone="quiet">elsewhere</Badge>
                 ),
             },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: (session) => (
-                <ConfirmButton
-                  label="End"
-                  title={session.is_current ? "Sign out here?" : "End the session?"}
-                  text="The browser has to sign in again."
-                  onConfirm={() => end(session)}
-                />
-              ),
-            },
           ]}
+          actions={(session) => (
+            <ConfirmButton
+              label="End"
+              title={session.is_current ? "Sign out here?" : "End the session?"}
+              text="The browser has to sign in again."
+              onConfirm={() => end(session)}
+            />
+          )}
         />
       </Card>
     </Page>

@@ -9,6 +9,7 @@ import { Badge, Facts, Time } from "../parts/bits.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
 import { type AgentPlace, agentPath, webhooksPlace } from "./agent-place.ts";
+import { CallCard } from "./call-card.tsx";
 import { CodeBlock } from "./code-block.tsx";
 import { QueryCard } from "./query-card.tsx";
 
@@ -43,6 +44,7 @@ export function AgentPage({ parameters }: PageParameters) {
 }
 
 function Agent({ agent, place }: { agent: WireAgent; place: AgentPlace }) {
+  const { may } = useAccount();
   return (
     <>
       <div class="columns">
@@ -59,6 +61,7 @@ function Agent({ agent, place }: { agent: WireAgent; place: AgentPlace }) {
         <State agent={agent} />
       </div>
       <QueryCard place={place} tables={agent.tables} />
+      {may("apps.write") && <CallCard place={place} />}
       <Work title="Timers" noun="timer" work={agent.timers} />
       <Work title="Queue" noun="queued call" work={agent.queue} />
     </>

@@ -96,22 +96,19 @@ function Versions({
             { name: "State", cell: (version) => <VersionState version={version} /> },
             { name: "Size", cell: ({ bundle_bytes: bytes }) => formatBytes(bytes) },
             { name: "Deployed", cell: ({ created_on: at }) => <Time at={at} /> },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: ({ number, status }) =>
-                may("apps.write") &&
-                status === "ready" &&
-                number !== app.serving_version && (
-                  <ConfirmButton
-                    label={`Serve version ${number}`}
-                    title={`Serve version ${number} of ${app.name}?`}
-                    text="Agents open anew in that version, with their data."
-                    onConfirm={rollBack(number)}
-                  />
-                ),
-            },
           ]}
+          actions={({ number, status }) =>
+            may("apps.write") &&
+            status === "ready" &&
+            number !== app.serving_version && (
+              <ConfirmButton
+                label={`Serve version ${number}`}
+                title={`Serve version ${number} of ${app.name}?`}
+                text="Agents open anew in that version, with their data."
+                onConfirm={rollBack(number)}
+              />
+            )
+          }
         />
       )}
     </Card>

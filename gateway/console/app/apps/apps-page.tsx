@@ -8,7 +8,7 @@ import type { WireAgentUsage, WireAppEntry } from "../lib/wire.ts";
 import { Badge, Meter, Time } from "../parts/bits.tsx";
 import { Copyable } from "../parts/copy.tsx";
 import { List } from "../parts/list.tsx";
-import { Card, Empty, Page, Read } from "../parts/page.tsx";
+import { Card, Empty, ErrorNote, Page } from "../parts/page.tsx";
 
 const REFRESH_MS = 15_000;
 
@@ -48,26 +48,23 @@ export function AppsPage() {
           ]}
         />
       </Card>
-      <Card title="Limits of the account">
-        <Read reading={usage}>
-          {(all) => (
-            <>
-              <Meter
-                label="Agents"
-                used={all.agents}
-                limit={all.agents_limit}
-                format={formatNumber}
-              />
-              <Meter
-                label="Storage of agents"
-                used={all.stored_bytes}
-                limit={all.stored_bytes_limit}
-                format={formatBytes}
-              />
-            </>
-          )}
-        </Read>
-      </Card>
+      {apps.hasAnswered && (
+        <Card title="Limits of the account">
+          {usage.error && <ErrorNote error={usage.error} retry={usage.reload} />}
+          <Meter
+            label="Agents"
+            used={usage.value?.agents}
+            limit={usage.value?.agents_limit}
+            format={formatNumber}
+          />
+          <Meter
+            label="Storage of agents"
+            used={usage.value?.stored_bytes}
+            limit={usage.value?.stored_bytes_limit}
+            format={formatBytes}
+          />
+        </Card>
+      )}
     </Page>
   );
 }

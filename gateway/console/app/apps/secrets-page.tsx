@@ -40,20 +40,17 @@ export function SecretsPage({ parameters: { app = "" } }: PageParameters) {
           columns={[
             { name: "Name", cell: ({ name }) => <code>{name}</code> },
             { name: "Put", cell: ({ modified_on: at }) => <Time at={at} /> },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: ({ name }) =>
-                canWrite && (
-                  <ConfirmButton
-                    label="Take away"
-                    title={`Take ${name} away?`}
-                    text="The app has it no more from its next start on."
-                    onConfirm={remove(name)}
-                  />
-                ),
-            },
           ]}
+          actions={({ name }) =>
+            canWrite && (
+              <ConfirmButton
+                label="Take away"
+                title={`Take ${name} away?`}
+                text="The app has it no more from its next start on."
+                onConfirm={remove(name)}
+              />
+            )
+          }
         />
       </Card>
       {canWrite && <Put path={path} reload={secrets.reload} />}

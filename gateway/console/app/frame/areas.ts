@@ -8,6 +8,8 @@ export interface Area {
   label: string;
   icon: IconName;
   load: () => Promise<{ pages: Pages }>;
+  /** Shown to administrators of the installation alone. */
+  isOfAdministrators?: true;
 }
 
 export const AREAS: readonly Area[] = [
@@ -38,5 +40,18 @@ export const AREAS: readonly Area[] = [
     icon: "webhook",
     load: () => import("../webhooks/pages.ts"),
   },
+  {
+    path: "requests",
+    label: "Requests",
+    icon: "request",
+    load: () => import("../requests/pages.ts"),
+  },
   { path: "account", label: "Account", icon: "account", load: () => import("../account/pages.ts") },
+  {
+    path: "operator",
+    label: "Operator",
+    icon: "operator",
+    load: () => import("../operator/pages.ts"),
+    isOfAdministrators: true,
+  },
 ];

@@ -9,7 +9,8 @@ import { AREAS } from "./areas.ts";
 import { Icon } from "./icon.tsx";
 
 export function Navigation({ path }: { path: string }) {
-  const { placeOf } = useAccount();
+  const { placeOf, user } = useAccount();
+  const areas = AREAS.filter((area) => !area.isOfAdministrators || user.is_administrator);
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
   const current = areaOf(path);
@@ -35,7 +36,7 @@ export function Navigation({ path }: { path: string }) {
           <AccountPicker />
           <nav aria-label="Areas">
             <ul>
-              {AREAS.map((area) => (
+              {areas.map((area) => (
                 <li key={area.path}>
                   <Link
                     to={placeOf(area.path)}

@@ -6,7 +6,7 @@ import { ROOT } from "../lib/router.tsx";
 import { useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireStored, WireUsage } from "../lib/wire.ts";
 import { Badge, Meter } from "../parts/bits.tsx";
-import { Card, Page, Read } from "../parts/page.tsx";
+import { Card, ErrorNote, Page } from "../parts/page.tsx";
 import { QuickStarts } from "./quick-starts.tsx";
 import { RecentActivity } from "./recent-activity.tsx";
 
@@ -24,8 +24,9 @@ export function HomePage() {
         <Health />
         <Usage />
       </div>
-      <RecentActivity />
-      <QuickStarts />
+      <RecentActivity>
+        <QuickStarts />
+      </RecentActivity>
     </Page>
   );
 }
@@ -54,7 +55,11 @@ function Health() {
         {state?.isReady && <Badge tone="good">All is well</Badge>}
         {state && !state.isReady && <Badge tone="bad">Not ready</Badge>}
       </p>
-      {state?.isReady && <p class="quiet">The gateway, the bus and the actors answer.</p>}
+      {(state === undefined || state.isReady) && (
+        <p class="quiet">
+          {state ? "The gateway, the bus and the actors answer." : "Asking the gateway."}
+        </p>
+      )}
       {state?.faults.map((fault) => (
         <p key={fault}>{fault}</p>
       ))}
@@ -71,27 +76,25 @@ function Usage() {
   const agents = useRest<WireAgentUsage>(restPath("/agents/usage"));
   return (
     <Card title="Usage">
-      <Read reading={rendering}>
-        {({ browser_ms_used: used, browser_ms_limit: limit }) => (
-          <Meter label="Browser time today" used={used} limit={limit} format={formatDuration} />
-        )}
-      </Read>
-      {artifacts.value && (
-        <Meter
-          label="Repositories"
-          used={artifacts.value.bytes}
-          limit={artifacts.value.bytes_max}
-          format={formatBytes}
-        />
-      )}
-      {agents.value && (
-        <Meter
-          label="Agents"
-          used={agents.value.agents}
-          limit={agents.value.agents_limit}
-          format={formatNumber}
-        />
-      )}
+      {rendering.error && <ErrorNote error={rendering.error} retry={rendering.reload} />}
+      <Meter
+        label="Browser time today"
+        used={rendering.value?.browser_ms_used}
+        limit={rendering.value?.browser_ms_limit}
+        format={formatDuration}
+      />
+      <Meter
+        label="Repositories"
+        used={artifacts.value?.bytes}
+        limit={artifacts.value?.bytes_max}
+        format={formatBytes}
+      />
+      <Meter
+        label="Agents"
+        used={agents.value?.agents}
+        limit={agents.value?.agents_limit}
+        format={formatNumber}
+      />
     </Card>
   );
 }

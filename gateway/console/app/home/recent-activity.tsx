@@ -1,4 +1,5 @@
 /** What happened last in the account, as far as lists of the REST API tell: crawls, deployments, clients and tokens. */
+import type { ComponentChildren } from "preact";
 import { useAccount } from "../lib/account.tsx";
 import { Link } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
@@ -21,7 +22,8 @@ interface Happening {
   state?: { tone: Tone; text: string };
 }
 
-export function RecentActivity() {
+/** Shows `below` below it once all lists have answered, so that no list moves it. */
+export function RecentActivity({ children: below }: { children: ComponentChildren }) {
   const { restPath, placeOf } = useAccount();
   const crawls = useRest<WireCrawlEntry[]>(restPath("/browser-rendering/crawl?per_page=8"), {
     everyMs: REFRESH_MS,
@@ -40,41 +42,44 @@ export function RecentActivity() {
   const missing = readings.filter(({ error, value }) => error && !value).length;
   const isLoading = readings.every((reading) => reading.isLoading);
   return (
-    <Card title="Recent activity">
-      {isLoading && <Skeleton />}
-      {missing > 0 && (
-        <p class="quiet">
-          Not everything is shown: your role or an error hides {missing} of 4 lists.
-        </p>
-      )}
-      {!isLoading && rows.length === 0 && (
-        <Empty title="Nothing has happened yet">
-          <p>
-            Crawls, deployments, OAuth clients and tokens appear here. Begin with a quick start
-            below.
+    <>
+      <Card title="Recent activity">
+        {isLoading && <Skeleton />}
+        {missing > 0 && (
+          <p class="quiet">
+            Not everything is shown: your role or an error hides {missing} of 4 lists.
           </p>
-        </Empty>
-      )}
-      {rows.length > 0 && (
-        <Table
-          label="Recent activity"
-          rows={rows}
-          keyOf={({ key }) => key}
-          columns={[
-            { name: "What", cell: ({ what }) => what },
-            {
-              name: "Of",
-              cell: ({ subject, to }) => (to ? <Link to={placeOf(to)}>{subject}</Link> : subject),
-            },
-            {
-              name: "State",
-              cell: ({ state }) => state && <Badge tone={state.tone}>{state.text}</Badge>,
-            },
-            { name: "When", cell: ({ at }) => <Time at={at} /> },
-          ]}
-        />
-      )}
-    </Card>
+        )}
+        {!isLoading && rows.length === 0 && (
+          <Empty title="Nothing has happened yet">
+            <p>
+              Crawls, deployments, OAuth clients and tokens appear here. Begin with a quick start
+              below.
+            </p>
+          </Empty>
+        )}
+        {rows.length > 0 && (
+          <Table
+            label="Recent activity"
+            rows={rows}
+            keyOf={({ key }) => key}
+            columns={[
+              { name: "What", cell: ({ what }) => what },
+              {
+                name: "Of",
+                cell: ({ subject, to }) => (to ? <Link to={placeOf(to)}>{subject}</Link> : subject),
+              },
+              {
+                name: "State",
+                cell: ({ state }) => state && <Badge tone={state.tone}>{state.text}</Badge>,
+              },
+              { name: "When", cell: ({ at }) => <Time at={at} /> },
+            ]}
+          />
+        )}
+      </Card>
+      {readings.every(({ hasAnswered }) => hasAnswered) && below}
+    </>
   );
 }
 

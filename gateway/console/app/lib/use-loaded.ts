@@ -35,6 +35,7 @@ export function useLoaded<T>(
   return {
     value: current?.value,
     error: current?.error,
+    hasAnswered: shown !== undefined,
     isLoading: key !== undefined && !current,
     info: {},
     reload,

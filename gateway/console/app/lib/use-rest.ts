@@ -8,6 +8,8 @@ export interface Reading<T> {
   info: ResultInfo;
   error: RestError | undefined;
   isLoading: boolean;
+  /** An answer has come once. What stands below a list is shown from then on, so that the list does not move it. */
+  hasAnswered: boolean;
   /** Reads again now. */
   reload(): void;
   path: string | undefined;
@@ -21,7 +23,7 @@ interface Options {
 /** Reads a path below /v4. Without a path it reads nothing. */
 export function useRest<T>(path: string | undefined, { everyMs }: Options = {}): Reading<T> {
   const [shown, setShown] = useState<
-    Omit<Reading<T>, "reload" | "path"> & { of?: string | undefined }
+    Omit<Reading<T>, "reload" | "path" | "hasAnswered"> & { of?: string | undefined }
   >({
     value: undefined,
     info: {},
@@ -56,6 +58,7 @@ export function useRest<T>(path: string | undefined, { everyMs }: Options = {}):
     value: isStale ? undefined : shown.value,
     info: shown.info,
     error: isStale ? undefined : shown.error,
+    hasAnswered: !shown.isLoading,
     isLoading: path !== undefined && (isStale || shown.isLoading),
     reload,
     path,

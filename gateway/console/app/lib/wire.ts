@@ -1,6 +1,7 @@
 /** The shapes of answers, from the schemas that the platform checks them with. */
 import type { z } from "zod";
 import type * as accounts from "../../../../schemas/account/http/accounts.ts";
+import type * as installation from "../../../../schemas/account/http/installation.ts";
 import type * as members from "../../../../schemas/account/http/members.ts";
 import type * as sessions from "../../../../schemas/account/http/sessions.ts";
 import type * as tokens from "../../../../schemas/account/http/tokens.ts";
@@ -8,9 +9,18 @@ import type * as agents from "../../../../schemas/apps/http/agents.ts";
 import type * as apps from "../../../../schemas/apps/http/apps.ts";
 import type * as deliveries from "../../../../schemas/apps/http/deliveries.ts";
 import type * as crawls from "../../../../schemas/crawl/http/crawl-answers.ts";
+import type * as operations from "../../../../schemas/http/operations.ts";
 import type * as clients from "../../../../schemas/oauth/http/oauth-clients.ts";
 import type * as repositories from "../../../../schemas/repositories/http/artifacts-answers.ts";
 
+export type WireTrace = z.output<typeof operations.WireTrace>;
+export type WireStep = z.output<typeof operations.WireStep>;
+export type WireHosts = z.output<typeof operations.WireHosts>;
+export type WireQueues = z.output<typeof operations.WireQueues>;
+export type WireStorage = z.output<typeof operations.WireStorage>;
+export type WireDeadLetter = z.output<typeof operations.WireDeadLetter>;
+export type WireWholeDeadLetter = z.output<typeof operations.WireWholeDeadLetter>;
+export type WireAdministrator = z.output<typeof installation.WireAdministrator>;
 export type WireAccount = z.output<typeof accounts.WireAccount>;
 export type WireUser = z.output<typeof accounts.WireUser>;
 export type WireUsage = z.output<typeof accounts.WireUsage>;

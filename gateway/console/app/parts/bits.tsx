@@ -40,7 +40,7 @@ export function Facts({
   );
 }
 
-/** How much of a limit is used. */
+/** How much of a limit is used. Until that is known, the meter holds its place. */
 export function Meter({
   label,
   used,
@@ -48,16 +48,18 @@ export function Meter({
   format,
 }: {
   label: string;
-  used: number;
-  limit: number | null;
+  used: number | undefined;
+  /** Null is no limit. */
+  limit: number | null | undefined;
   format: (value: number) => string;
 }) {
-  const share = limit ? Math.min(1, used / limit) : 0;
+  const share = limit && used !== undefined ? Math.min(1, used / limit) : 0;
   return (
     <div class="meter">
       <span class="meter-label">{label}</span>
       <span class="quiet">
-        {format(used)} {limit === null ? "used, no limit" : `of ${format(limit)}`}
+        {used === undefined ? "–" : format(used)}{" "}
+        {limit === null ? "used, no limit" : limit !== undefined && `of ${format(limit)}`}
       </span>
       {limit !== null && (
         <progress class={share > 0.9 ? "full" : ""} aria-label={label} value={share} max={1} />

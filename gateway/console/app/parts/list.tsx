@@ -3,28 +3,26 @@ import type { ComponentChildren } from "preact";
 import { counted } from "../lib/format.ts";
 import type { Reading } from "../lib/use-rest.ts";
 import { Read } from "./page.tsx";
-import { type Column, Table } from "./table.tsx";
+import { Table, type TableProps } from "./table.tsx";
 
-interface ListProps<T> {
+interface ListProps<T> extends Omit<TableProps<T>, "rows"> {
   reading: Reading<T[]>;
-  label: string;
   /** The noun of one row: "client". */
   noun: string;
   /** The noun of several, where an "s" does not make it. */
   nouns?: string;
-  columns: readonly Column<T>[];
-  keyOf: (row: T) => string;
   /** Shown instead of an empty table. */
   empty: ComponentChildren;
   /** Shows another page of a list with page numbers. */
   onPage?: (page: number) => void;
   /** Shows the rows behind a cursor. */
   onCursor?: (cursor: string) => void;
+  cursorLabel?: string;
 }
 
 /** Shows a list with its loading, empty and error state. */
 export function List<T>(props: ListProps<T>) {
-  const { reading, label, noun, nouns, columns, keyOf, empty, onPage, onCursor } = props;
+  const { reading, noun, nouns, empty, onPage, onCursor, cursorLabel = "Older", ...table } = props;
   const { info } = reading;
   const { page = 1, total_pages: pages = 1, total_count: total, cursor } = info;
   return (
@@ -34,13 +32,13 @@ export function List<T>(props: ListProps<T>) {
           empty
         ) : (
           <>
-            <Table label={label} columns={columns} rows={rows} keyOf={keyOf} />
+            <Table {...table} rows={rows} />
             <div class="below-list">
               <span class="quiet">{counted(total ?? rows.length, noun, nouns)}</span>
               {onPage && pages > 1 && <Pager page={page} pages={pages} onPage={onPage} />}
               {onCursor && cursor && (
                 <button type="button" class="small second" onClick={() => onCursor(cursor)}>
-                  Older
+                  {cursorLabel}
                 </button>
               )}
             </div>

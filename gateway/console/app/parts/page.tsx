@@ -1,6 +1,7 @@
 /** The frame of one page: its heading, its actions, and what it shows before and instead of its content. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useContext, useEffect, useRef } from "preact/hooks";
+import { AccountContext } from "../lib/account.tsx";
 import type { RestError, RestRequest } from "../lib/rest.ts";
 import { Link } from "../lib/router.tsx";
 import type { Reading } from "../lib/use-rest.ts";
@@ -83,13 +84,28 @@ export function ErrorNote({ error, retry }: { error: RestError; retry?: () => vo
     <div class="note bad" role="alert">
       <p class="preline">{error.message}</p>
       <p>{adviceOn(error)}</p>
-      {error.requestId && error.status >= 500 && <p class="quiet">Request {error.requestId}</p>}
+      {error.requestId && (
+        <p class="quiet">
+          Request <RequestLink id={error.requestId} />
+        </p>
+      )}
       {retry && (
         <button type="button" class="small second" onClick={retry}>
           Try again
         </button>
       )}
     </div>
+  );
+}
+
+/** Leads to the way of a request. Outside of an account there is no such page. */
+export function RequestLink({ id }: { id: string }) {
+  const view = useContext(AccountContext);
+  if (!view) return <code>{id}</code>;
+  return (
+    <Link to={`${view.account.id}/requests/${encodeURIComponent(id)}`}>
+      <code>{id}</code>
+    </Link>
   );
 }
 
@@ -101,7 +117,7 @@ function adviceOn({ status }: RestError): string {
   if (status === 404) return "It may have been deleted, or the address is mistyped.";
   if (status === 429) return "Wait a moment: the limit of requests counts for the whole account.";
   if (status >= 500)
-    return "This is a fault of the platform. Try again; its log has the request's id.";
+    return "This is a fault of the platform. Try again; the request below shows where it happened.";
   return "Change what is named above, and try again.";
 }
 

@@ -1,4 +1,5 @@
 /** Links between the pages of one area. */
+import { useEffect, useRef } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { Link } from "../lib/router.tsx";
 
@@ -11,8 +12,13 @@ interface TabsProps {
 
 export function Tabs({ label, tabs, current }: TabsProps) {
   const { placeOf } = useAccount();
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a narrow screen not all tabs fit.
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav ref={nav} class="tabs" aria-label={label}>
       {tabs.map(([path, name]) => (
         <Link key={path} to={placeOf(path)} {...(path === current && { "aria-current": "page" })}>
           {name}

@@ -65,17 +65,14 @@ function RefList({ place, repo, kind, title }: RefListProps) {
             ),
           },
           { name: "State", cell: (ref) => <RefState reference={ref} /> },
-          {
-            name: "Actions",
-            isActions: true,
-            cell: ({ name, is_default: isDefault }) =>
-              !isDefault && (
-                <Link class="button small second" to={place.page("compare", { base, head: name })}>
-                  Compare
-                </Link>
-              ),
-          },
         ]}
+        actions={({ name, is_default: isDefault }) =>
+          !isDefault && (
+            <Link class="button small second" to={place.page("compare", { base, head: name })}>
+              Compare
+            </Link>
+          )
+        }
       />
     </Card>
   );

@@ -1,5 +1,5 @@
 /** A directory of a repository, with its README; at the root also how to clone it. */
-
+import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import type { PageParameters } from "../lib/pages.ts";
 import { Link, navigate, usePlace } from "../lib/router.tsx";
@@ -7,6 +7,8 @@ import { useLoaded } from "../lib/use-loaded.ts";
 import type { WireCommit, WireRepoDetails, WireTreeEntry } from "../lib/wire.ts";
 import { Time } from "../parts/bits.tsx";
 import { DownloadButton } from "../parts/download-button.tsx";
+import { TextField } from "../parts/form.tsx";
+import { LongList, WHOLE_ROWS_MAX } from "../parts/long-list.tsx";
 import { Card, Empty, Read } from "../parts/page.tsx";
 import { CloneBox } from "./clone-box.tsx";
 import { FileIcon } from "./file-icon.tsx";
@@ -144,22 +146,34 @@ function Entries({ place, reference, path, entries }: EntriesProps) {
     place.page(`${type === "tree" ? "tree" : "file"}/${encodePath(below + name)}`, {
       ref: reference,
     });
+  const [text, setText] = useState("");
+  const found = entries.filter(({ name }) => name.includes(text));
   return (
-    <ul class="entries">
-      {entries.map((entry) => (
-        <li key={entry.name}>
-          <FileIcon type={entry.type} />
-          {entry.type === "gitlink" ? (
-            <span>
-              {entry.name} <span class="quiet">submodule at {shortHash(entry.hash)}</span>
-            </span>
-          ) : (
-            <Link to={pageOf(entry)}>{entry.name}</Link>
-          )}
-          <NoteOf entry={entry} />
-        </li>
-      ))}
-    </ul>
+    <>
+      {entries.length > WHOLE_ROWS_MAX && (
+        <div class="filters">
+          <TextField label="Name contains" type="search" value={text} onChange={setText} />
+        </div>
+      )}
+      <LongList
+        class="entries"
+        rows={found}
+        keyOf={({ name }) => name}
+        show={(entry) => (
+          <>
+            <FileIcon type={entry.type} />
+            {entry.type === "gitlink" ? (
+              <span>
+                {entry.name} <span class="quiet">submodule at {shortHash(entry.hash)}</span>
+              </span>
+            ) : (
+              <Link to={pageOf(entry)}>{entry.name}</Link>
+            )}
+            <NoteOf entry={entry} />
+          </>
+        )}
+      />
+    </>
   );
 }
 

@@ -33,5 +33,8 @@ export async function readTree(
   return { commit, entries: entries.toSorted(directoriesFirst) };
 }
 
+/** Ten times as fast as localeCompare. */
+const { compare: inOrder } = new Intl.Collator("en");
+
 const directoriesFirst = (one: WireTreeEntry, other: WireTreeEntry) =>
-  Number(other.type === "tree") - Number(one.type === "tree") || one.name.localeCompare(other.name);
+  Number(other.type === "tree") - Number(one.type === "tree") || inOrder(one.name, other.name);

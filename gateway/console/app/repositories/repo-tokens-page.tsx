@@ -77,20 +77,17 @@ function Tokens({ place, repo, path, onPage }: TokensProps) {
             { name: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
             { name: "Last used", cell: ({ last_used_at: at }) => <Time at={at ?? undefined} /> },
             { name: "Expires", cell: ({ expires_at: at }) => <Time at={at} /> },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: ({ id }) =>
-                may("artifacts.write") && (
-                  <ConfirmButton
-                    label="Revoke"
-                    title="Revoke the token?"
-                    text="Git with this token is refused at once."
-                    onConfirm={() => revoke(id)}
-                  />
-                ),
-            },
           ]}
+          actions={({ id }) =>
+            may("artifacts.write") && (
+              <ConfirmButton
+                label="Revoke"
+                title="Revoke the token?"
+                text="Git with this token is refused at once."
+                onConfirm={() => revoke(id)}
+              />
+            )
+          }
         />
       </Card>
       {may("artifacts.write") && (

@@ -10,7 +10,7 @@ import type { WireNamespace, WireRepo, WireStored } from "../lib/wire.ts";
 import { Badge, Meter, Time } from "../parts/bits.tsx";
 import { SelectField, TextField } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
-import { Card, Empty, Page, Read } from "../parts/page.tsx";
+import { Card, Empty, ErrorNote, Page, Read } from "../parts/page.tsx";
 
 const REFRESH_MS = 10_000;
 
@@ -41,9 +41,12 @@ export function RepositoriesPage({ parameters }: PageParameters) {
       <Read reading={namespaces}>
         {(found) =>
           found.length === 0 ? (
-            <Card>
-              <NoRepositories />
-            </Card>
+            <>
+              <Card>
+                <NoRepositories />
+              </Card>
+              <Stored />
+            </>
           ) : (
             <InNamespace
               namespaces={found.map(({ namespace }) => namespace)}
@@ -52,7 +55,6 @@ export function RepositoriesPage({ parameters }: PageParameters) {
           )
         }
       </Read>
-      <Stored />
     </Page>
   );
 }
@@ -80,40 +82,47 @@ function InNamespace({ namespaces, current }: { namespaces: readonly string[]; c
   };
   const isEmpty = search === "" ? <NoRepositories /> : <Empty title="No name has this in it" />;
   return (
-    <Card>
-      <div class="filters">
-        <SelectField
-          label="Namespace"
-          value={current}
-          onChange={(name) => navigate(placeOf(`repositories/${encodeURIComponent(name)}`))}
-          options={namespaces.map((name) => ({ value: name, label: name }))}
+    <>
+      <Card>
+        <div class="filters">
+          <SelectField
+            label="Namespace"
+            value={current}
+            onChange={(name) => navigate(placeOf(`repositories/${encodeURIComponent(name)}`))}
+            options={namespaces.map((name) => ({ value: name, label: name }))}
+          />
+          <TextField label="Find a repository" value={search} onChange={find} />
+        </div>
+        <List
+          reading={repos}
+          label="Repositories"
+          noun="repository"
+          nouns="repositories"
+          keyOf={({ id }) => id}
+          empty={isEmpty}
+          onCursor={(cursor) => setCursors([...cursors, cursor])}
+          columns={[
+            { name: "Name", cell: (repo) => <NameOf repo={repo} namespace={current} /> },
+            { name: "Default branch", cell: ({ default_branch: branch }) => branch },
+            {
+              name: "Last push",
+              cell: ({ last_push_at: at }) => <Time at={at ?? undefined} />,
+            },
+            { name: "State", cell: (repo) => <RepoState repo={repo} /> },
+          ]}
         />
-        <TextField label="Find a repository" value={search} onChange={find} />
-      </div>
-      <List
-        reading={repos}
-        label="Repositories"
-        noun="repository"
-        nouns="repositories"
-        keyOf={({ id }) => id}
-        empty={isEmpty}
-        onCursor={(cursor) => setCursors([...cursors, cursor])}
-        columns={[
-          { name: "Name", cell: (repo) => <NameOf repo={repo} namespace={current} /> },
-          { name: "Default branch", cell: ({ default_branch: branch }) => branch },
-          {
-            name: "Last push",
-            cell: ({ last_push_at: at }) => <Time at={at ?? undefined} />,
-          },
-          { name: "State", cell: (repo) => <RepoState repo={repo} /> },
-        ]}
-      />
-      {cursors.length > 0 && (
-        <button type="button" class="small second" onClick={() => setCursors(cursors.slice(0, -1))}>
-          Newer
-        </button>
-      )}
-    </Card>
+        {cursors.length > 0 && (
+          <button
+            type="button"
+            class="small second"
+            onClick={() => setCursors(cursors.slice(0, -1))}
+          >
+            Newer
+          </button>
+        )}
+      </Card>
+      {repos.hasAnswered && <Stored />}
+    </>
   );
 }
 
@@ -140,11 +149,13 @@ function Stored() {
   const stored = useRest<WireStored>(restPath("/artifacts/usage"), { everyMs: REFRESH_MS });
   return (
     <Card title="Limits">
-      <Read reading={stored}>
-        {({ bytes, bytes_max: max }) => (
-          <Meter label="Stored by all repositories" used={bytes} limit={max} format={formatBytes} />
-        )}
-      </Read>
+      {stored.error && <ErrorNote error={stored.error} retry={stored.reload} />}
+      <Meter
+        label="Stored by all repositories"
+        used={stored.value?.bytes}
+        limit={stored.value?.bytes_max}
+        format={formatBytes}
+      />
       <p class="quiet">
         Each pack and large file counts once. What you delete counts for some hours more.
       </p>

@@ -8,13 +8,13 @@ import { ask } from "../lib/rest.ts";
 import { Link } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireDelivery } from "../lib/wire.ts";
+import { ActButton } from "../parts/act-button.tsx";
 import { Time } from "../parts/bits.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Form, SelectField, TextField } from "../parts/form.tsx";
 import { List } from "../parts/list.tsx";
 import { Card, Empty, Page } from "../parts/page.tsx";
 import { agentOf, WebhookTabs } from "./agent-of.tsx";
-import { ReplayButton } from "./replay-button.tsx";
 import { StatusBadge, statusOptions } from "./status.tsx";
 
 const REFRESH_MS = 3_000;
@@ -82,20 +82,18 @@ export function DeliveriesPage(props: PageParameters) {
             { name: "Tries", cell: (one) => triesOf(one) },
             { name: "Size", cell: ({ body_bytes: bytes }) => formatBytes(bytes) },
             { name: "Came", cell: ({ received_on: at }) => <Time at={at} /> },
-            {
-              name: "Actions",
-              isActions: true,
-              cell: ({ id, status: state }) =>
-                canWrite && (
-                  <ReplayButton
-                    path={`${base}/${id}`}
-                    label={`Replay #${id}`}
-                    isDisabled={state === "waiting"}
-                    done={reading.reload}
-                  />
-                ),
-            },
           ]}
+          actions={({ id, status: state }) =>
+            canWrite && (
+              <ActButton
+                request={{ method: "POST", path: `${base}/${id}/replay` }}
+                said="Replayed"
+                label={`Replay #${id}`}
+                isDisabled={state === "waiting"}
+                done={reading.reload}
+              />
+            )
+          }
         />
       </Card>
     </Page>

@@ -5,11 +5,11 @@ import { counted, formatBytes } from "../lib/format.ts";
 import type { PageParameters } from "../lib/pages.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireDeliveryContent } from "../lib/wire.ts";
+import { ActButton } from "../parts/act-button.tsx";
 import { Facts, Time } from "../parts/bits.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
 import { agentOf } from "./agent-of.tsx";
 import { BodyCard, HeadersCard } from "./content.tsx";
-import { ReplayButton } from "./replay-button.tsx";
 import { StatusBadge, type Step, Timeline } from "./status.tsx";
 
 const REFRESH_MS = 3_000;
@@ -29,8 +29,9 @@ export function DeliveryPage(props: PageParameters) {
       actions={
         may("apps.write") &&
         value && (
-          <ReplayButton
-            path={path}
+          <ActButton
+            request={{ method: "POST", path: `${path}/replay` }}
+            said="Replayed"
             label="Replay"
             isDisabled={value.status === "waiting"}
             done={reading.reload}

@@ -1,17 +1,13 @@
 /** Where webhooks come in: the endpoints that an app declares, and the agents that they go to. */
-import { useState } from "preact/hooks";
-import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
+import { AgentsList } from "../apps/agents-list.tsx";
 import { useAccount } from "../lib/account.tsx";
 import { Link, navigate, usePlace } from "../lib/router.tsx";
 import { useRest } from "../lib/use-rest.ts";
-import type { WireAgentEntry, WireApp, WireAppEntry } from "../lib/wire.ts";
+import type { WireApp, WireAppEntry } from "../lib/wire.ts";
 import { Copyable } from "../parts/copy.tsx";
 import { SelectField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
 import { Card, Empty, Page, Read } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
-
-const REFRESH_MS = 15_000;
 
 export function EndpointsPage() {
   const { restPath, placeOf } = useAccount();
@@ -65,7 +61,17 @@ function OfApp({ name }: { name: string }) {
       <Card title="Endpoints">
         <Read reading={app}>{(value) => <Endpoints app={value} />}</Read>
       </Card>
-      <Agents app={name} />
+      <Card title="Agents">
+        <AgentsList
+          app={name}
+          isOfWebhooks
+          empty={
+            <Empty title="Nothing has come yet">
+              <p>Each agent that gets an event is listed here, with its deliveries.</p>
+            </Empty>
+          }
+        />
+      </Card>
     </>
   );
 }
@@ -94,20 +100,17 @@ function Endpoints({ app }: { app: WireApp }) {
         },
         { name: "Provider", cell: ({ provider }) => provider },
         { name: "Goes to", cell: ({ agent }) => <code>{classOf(app, agent)}</code> },
-        {
-          name: "Actions",
-          isActions: true,
-          cell: ({ path }) =>
-            may("apps.write") && (
-              <Link
-                class="button small second"
-                to={placeOf(`webhooks/${app.name}/endpoints/${encodeURIComponent(path)}/test`)}
-              >
-                Send a test
-              </Link>
-            ),
-        },
       ]}
+      actions={({ path }) =>
+        may("apps.write") && (
+          <Link
+            class="button small second"
+            to={placeOf(`webhooks/${app.name}/endpoints/${encodeURIComponent(path)}/test`)}
+          >
+            Send a test
+          </Link>
+        )
+      }
     />
   );
 }
@@ -115,49 +118,3 @@ function Endpoints({ app }: { app: WireApp }) {
 /** The class of a binding. */
 export const classOf = (app: WireApp, binding: string) =>
   app.config?.agents.find((one) => one.binding === binding)?.class_name ?? binding;
-
-function Agents({ app }: { app: string }) {
-  const { restPath, placeOf } = useAccount();
-  const [page, setPage] = useState(1);
-  const path = restPath(`/apps/${app}/agents?page=${page}`);
-  const agents = useRest<WireAgentEntry[]>(path, { everyMs: REFRESH_MS });
-  return (
-    <Card title="Agents">
-      <List
-        reading={agents}
-        label="Agents"
-        noun="agent"
-        keyOf={(one) => `${one.class_name} ${one.name}`}
-        onPage={setPage}
-        empty={
-          <Empty title="Nothing has come yet">
-            <p>Each agent that gets an event is listed here, with its deliveries.</p>
-          </Empty>
-        }
-        columns={[
-          {
-            name: "Deliveries of",
-            cell: (one) => (
-              <Link to={placeOf(webhooksPlace({ app, className: one.class_name, name: one.name }))}>
-                {one.name}
-              </Link>
-            ),
-          },
-          { name: "Class", cell: ({ class_name: of }) => <code>{of}</code> },
-          {
-            name: "Actions",
-            isActions: true,
-            cell: (one) => (
-              <Link
-                class="button small second"
-                to={placeOf(agentPlace({ app, className: one.class_name, name: one.name }))}
-              >
-                State
-              </Link>
-            ),
-          },
-        ]}
-      />
-    </Card>
-  );
-}

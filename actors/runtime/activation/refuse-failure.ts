@@ -1,0 +1,18 @@
+/** Turns what a handler threw into the refusal of its message. */
+import type { Logger } from "pino";
+import { ActorError } from "../../../schemas/errors.ts";
+import { refusalOf } from "../bus/refusal.ts";
+import { inRequestOf } from "../lib/trace.ts";
+import type { IncomingCall } from "../shards/incoming.ts";
+
+/** Logs a fault under the request of the message. A refusal needs no line. */
+export function refuseFailure(
+  error: unknown,
+  { message, trace }: Pick<IncomingCall, "message" | "trace">,
+  { logger, kind, key }: { logger: Logger; kind: string; key: string },
+): ActorError {
+  const refusal = refusalOf(error);
+  if (refusal) return refusal;
+  inRequestOf(trace, () => logger.error({ err: error, kind, key, message }, "handler failed"));
+  return new ActorError("internal_error", `Cannot handle ${message}: see the log`);
+}

@@ -1,0 +1,113 @@
+/** Writes the steps of requests to TRACES in the background, and reads those of one request. */
+import { Counter, type Registry } from "prom-client";
+import { declaredMetric } from "../../../schemas/metrics.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
+import { type RequestStep, StepsMessage } from "../../../schemas/request-step.ts";
+import { STREAMS, traceSubject } from "../../../schemas/subjects.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import { recordSteps } from "../lib/trace.ts";
+import { BusLines } from "../store/stored-lines.ts";
+
+/** Steps are gathered for this long, so that a busy process writes few messages. */
+const GATHER_MS = 250;
+/** Steps that wait in a process. Past it, as while the bus is away, steps are dropped and counted. */
+export const STEPS_WAITING_MAX = 10_000;
+/** Steps of one request that a process writes: the first turns of a long crawl show its way. */
+export const STEPS_PER_REQUEST_MAX = 300;
+/** Requests whose steps a process counts; past it, it counts anew, and a long request may write more steps. */
+const REQUESTS_COUNTED_MAX = 10_000;
+/** Steps of one message: with the longest texts it stays below the bus's limit of a message. */
+const STEPS_PER_MESSAGE_MAX = 400;
+/** Messages that a search reads; a subject of a full stream holds about as many. */
+const MESSAGES_READ_MAX = 10_000;
+/** Steps that are shown of one request. */
+export const STEPS_SHOWN_MAX = 1_000;
+
+interface RecorderParts {
+  bus: Bus;
+  clock: Clock;
+  registry: Registry;
+}
+
+/** Records the steps of this process until it is stopped. It never delays work, and drops steps when it is behind. */
+export class StepRecorder {
+  readonly #parts: RecorderParts;
+  readonly #written = new Map<string, number>();
+  readonly #leave: () => void;
+  #waiting: RequestStep[] = [];
+  readonly #dropped: Counter;
+
+  constructor(parts: RecorderParts) {
+    this.#parts = parts;
+    this.#dropped = new Counter({
+      ...declaredMetric("trace_steps_dropped_total"),
+      registers: [parts.registry],
+    });
+    this.#leave = recordSteps((step) => this.#record(step));
+  }
+
+  /** Records no more. Steps that wait are written if the bus is there. */
+  stop(): void {
+    this.#leave();
+    this.#write();
+  }
+
+  #record(step: RequestStep): void {
+    const count = this.#written.get(step.run) ?? 0;
+    if (count >= STEPS_PER_REQUEST_MAX || this.#waiting.length >= STEPS_WAITING_MAX) {
+      this.#dropped.inc();
+      return;
+    }
+    this.#written.set(step.run, count + 1);
+    if (this.#written.size > REQUESTS_COUNTED_MAX) this.#written.clear();
+    this.#waiting.push(step);
+    if (this.#waiting.length === 1) {
+      void this.#parts.clock.wait(GATHER_MS).then(() => this.#write());
+    }
+  }
+
+  #write(): void {
+    const { bus } = this.#parts;
+    const steps = this.#waiting;
+    this.#waiting = [];
+    if (bus.isAway) {
+      this.#dropped.inc(steps.length);
+      return;
+    }
+    for (const [subject, of] of Map.groupBy(steps, ({ request }) => traceSubject(request))) {
+      for (let from = 0; from < of.length; from += STEPS_PER_MESSAGE_MAX) {
+        const part = of.slice(from, from + STEPS_PER_MESSAGE_MAX);
+        // No answer is awaited: steps are no data of clients.
+        bus.publish(subject, JSON.stringify(messageOf(part)));
+      }
+    }
+  }
+}
+
+function messageOf(steps: readonly RequestStep[]): StepsMessage {
+  const runs = Map.groupBy(steps, ({ run }) => run);
+  return {
+    runs: Array.from(runs.values(), (of) => {
+      const { request = "", run = "" } = of[0] ?? {};
+      return { request, run, steps: of.map(({ request: _, run: __, ...step }) => step) };
+    }),
+  };
+}
+
+/** The steps of all requests under an id, the earliest first; the newest STEPS_SHOWN_MAX. */
+export async function readSteps(
+  bus: Bus,
+  requestId: string,
+  signal: AbortSignal,
+): Promise<RequestStep[]> {
+  const wanted = { count: MESSAGES_READ_MAX, waitMs: 0, signal };
+  const lines = await new BusLines(bus, STREAMS.traces).read(traceSubject(requestId), wanted);
+  return lines
+    .filter(({ text }) => text.includes(requestId))
+    .flatMap(({ text }) => StepsMessage.safeParse(parseJson(text)).data?.runs ?? [])
+    .filter(({ request }) => request === requestId)
+    .flatMap(({ request, run, steps }) => steps.map((step) => ({ ...step, request, run })))
+    .sort((one, other) => one.at - other.at)
+    .slice(-STEPS_SHOWN_MAX);
+}

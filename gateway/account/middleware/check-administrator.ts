@@ -1,0 +1,25 @@
+/** Refuses everybody but the administrators of the installation, by their sessions. */
+import type { RequestHandler } from "express";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { INSTALLATION_KEY, installation } from "../../../schemas/account/installation.ts";
+import { ActorError } from "../../../schemas/errors.ts";
+import { callerOf } from "../../http/locals.ts";
+
+/** A token opens one account to programs, and the installation holds those of all accounts. */
+export function checkAdministrator(actors: ActorClient): RequestHandler {
+  return async (_request, response, next) => {
+    const { session, userId } = callerOf(response);
+    if (!session || userId === undefined) {
+      const expected = "expected an administrator's session in a browser, no token";
+      throw new ActorError("forbidden", `Cannot do this: ${expected}`);
+    }
+    const { is } = await actors.call(installation, INSTALLATION_KEY, "isAdministrator", { userId });
+    if (!is) {
+      throw new ActorError(
+        "forbidden",
+        "Cannot do this: you are no administrator of the installation",
+      );
+    }
+    next();
+  };
+}

@@ -1,0 +1,97 @@
+/** REST routes to list, add and remove the administrators of the installation. */
+import type { z } from "zod";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import {
+  AddAdministrator,
+  AdministratorPath,
+  RemovedAdministrator,
+  WireAdministrator,
+} from "../../../schemas/account/http/installation.ts";
+import { INSTALLATION_KEY, installation } from "../../../schemas/account/installation.ts";
+import { user } from "../../../schemas/account/user.ts";
+import { nothing } from "../../../schemas/http/nothing.ts";
+import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+
+const ADMINISTRATORS = "/installation/administrators";
+
+const LIST_ADMINISTRATORS = {
+  tag: "Installation",
+  method: "get",
+  path: ADMINISTRATORS,
+  id: "listAdministrators",
+  summary: "The installation's administrators (by an administrator's session, no token)",
+  isOfAdministrators: true,
+  parameters: nothing,
+  query: nothing,
+  answer: { result: WireAdministrator.array() },
+} as const;
+
+const ADD_ADMINISTRATOR = {
+  tag: "Installation",
+  method: "post",
+  path: ADMINISTRATORS,
+  id: "addAdministrator",
+  summary: "Make a person an administrator (by an administrator's session, no token)",
+  isOfAdministrators: true,
+  parameters: nothing,
+  query: nothing,
+  body: { schema: AddAdministrator, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["not_found", "limit_reached"],
+  answer: { result: WireAdministrator },
+} as const;
+
+const REMOVE_ADMINISTRATOR = {
+  tag: "Installation",
+  method: "delete",
+  path: `${ADMINISTRATORS}/{user_id}`,
+  id: "removeAdministrator",
+  summary:
+    "Remove an administrator, but not the last one (by an administrator's session, no token)",
+  isOfAdministrators: true,
+  parameters: AdministratorPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: RemovedAdministrator },
+} as const;
+
+/** The REST routes of the installation's administrators. */
+export function administratorRoutes(actors: ActorClient): Route[] {
+  return [
+    defineRoute({
+      ...LIST_ADMINISTRATORS,
+      async handle() {
+        const { administrators } = await actors.call(
+          installation,
+          INSTALLATION_KEY,
+          "listAdministrators",
+          {},
+        );
+        return {
+          result: administrators.map(({ userId, email }) => ({ user_id: userId, email })),
+        };
+      },
+    }),
+    defineRoute({ ...ADD_ADMINISTRATOR, handle: addAdministrator(actors) }),
+    defineRoute({ ...REMOVE_ADMINISTRATOR, handle: removeAdministrator(actors) }),
+  ];
+}
+
+function addAdministrator(actors: ActorClient) {
+  return async ({ body, caller, logger }: Asked<unknown, unknown, AddAdministrator>) => {
+    // Refuses an unknown address.
+    const { id: userId, email } = await actors.call(user, body.email, "get", {});
+    await actors.call(installation, INSTALLATION_KEY, "addAdministrator", { userId, email });
+    logger.info({ by: caller.userId, administrator: userId }, "administrator added");
+    return { result: { user_id: userId, email } };
+  };
+}
+
+function removeAdministrator(actors: ActorClient) {
+  return async ({ parameters, caller, logger }: Asked<z.output<typeof AdministratorPath>>) => {
+    const { user_id: userId } = parameters;
+    await actors.call(installation, INSTALLATION_KEY, "removeAdministrator", { userId });
+    logger.info({ by: caller.userId, administrator: userId }, "administrator removed");
+    return { result: { user_id: userId } };
+  };
+}

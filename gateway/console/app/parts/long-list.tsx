@@ -1,0 +1,62 @@
+/** A list whose rows out of sight are left out, so that ten thousand of them hold no scroll up. */
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+
+/** Up to here a list is whole. */
+export const WHOLE_ROWS_MAX = 300;
+/** Rows that are there above and below those in sight, for a quick scroll. */
+const SPARE_ROWS = 30;
+/** Until a row was measured. */
+const ROW_HEIGHT = 40;
+
+interface LongListProps<T> {
+  class: string;
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+  show: (row: T) => ComponentChildren;
+}
+
+export function LongList<T>({ class: name, rows, keyOf, show }: LongListProps<T>) {
+  const list = useRef<HTMLUListElement>(null);
+  const height = useRef(ROW_HEIGHT);
+  const [first, setFirst] = useState(0);
+  const isWhole = rows.length <= WHOLE_ROWS_MAX;
+  useLayoutEffect(() => {
+    if (isWhole) return;
+    const follow = () => {
+      const { current: element } = list;
+      if (!element) return;
+      height.current = element.querySelector("li:not(.gap)")?.clientHeight || height.current;
+      const passed = -element.getBoundingClientRect().top / height.current;
+      // In steps, so that most scrolls change nothing.
+      setFirst(Math.max(0, Math.floor(passed / SPARE_ROWS) * SPARE_ROWS - SPARE_ROWS));
+    };
+    follow();
+    addEventListener("scroll", follow, { passive: true });
+    addEventListener("resize", follow);
+    return () => {
+      removeEventListener("scroll", follow);
+      removeEventListener("resize", follow);
+    };
+  }, [isWhole]);
+  const from = isWhole ? 0 : Math.min(first, rows.length);
+  const inSight = Math.ceil(innerHeight / height.current) + 3 * SPARE_ROWS;
+  const to = isWhole ? rows.length : Math.min(rows.length, from + inSight);
+  return (
+    <ul ref={list} class={name}>
+      <Gap height={from * height.current} />
+      {rows.slice(from, to).map((row, index) => (
+        <li key={keyOf(row)} aria-posinset={from + index + 1} aria-setsize={rows.length}>
+          {show(row)}
+        </li>
+      ))}
+      <Gap height={(rows.length - to) * height.current} />
+    </ul>
+  );
+}
+
+function Gap({ height }: { height: number }) {
+  return height > 0 ? (
+    <li class="gap" role="presentation" style={{ height: `${height}px` }} />
+  ) : null;
+}

@@ -1,0 +1,32 @@
+/** Opens the way of a request by its id. */
+import { useState } from "preact/hooks";
+import { useAccount } from "../lib/account.tsx";
+import { navigate } from "../lib/router.tsx";
+import { Form, TextField } from "../parts/form.tsx";
+import { Card, Page } from "../parts/page.tsx";
+
+export function FindRequestPage() {
+  const { placeOf } = useAccount();
+  const [id, setId] = useState("");
+  const show = async () => navigate(placeOf(`requests/${encodeURIComponent(id.trim())}`));
+  return (
+    <Page
+      title="Requests"
+      lead="The way of one request through gateway, actors, mail and workers, for three days."
+    >
+      <Card>
+        <Form submit="Show" onSubmit={show}>
+          <TextField
+            label="Request id"
+            hint="In the header X-Request-Id of every answer, in webhooks' answers and below every error"
+            value={id}
+            onChange={setId}
+            isCode
+            required
+            autoFocus
+          />
+        </Form>
+      </Card>
+    </Page>
+  );
+}

@@ -1,0 +1,129 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
+import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { until } from "../../scripts/testing/until.ts";
+import { ConsoleWorld } from "./testing/console-world.ts";
+
+describe("requests and operation in the console", function () {
+  this.timeout(240_000);
+  let world: ConsoleWorld;
+  let bus: Bus;
+  before(async () => {
+    world = await ConsoleWorld.start({ TRUNKLINE_SIGNUP: "open" });
+    const { dataDir } = world.platform.instance;
+    const url = (await readFile(join(dataDir, "nats.url"), "utf8")).trim();
+    bus = await Bus.connect({ url, name: "test" });
+  });
+  after(async () => {
+    await bus?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+  afterEach(() => world.checkFaults());
+
+  /** Mail that its receiver refuses, as if a request of this id had sent it. */
+  async function bury(requestId: string): Promise<void> {
+    const address = addressOf("account", world.platform.accountId);
+    const mail = { from: "test", message: "browserUsed", input: { ms: "none" } };
+    const letters = async () => (await bus.jetstream.streams.info(STREAMS.dead)).state.messages;
+    const before = await letters();
+    await bus.jetstream
+      .jetstream()
+      .publish(mailSubject(shardOf(address), address), JSON.stringify(mail), {
+        headers: traceHeaders({ [REQUEST_HEADER]: `0.${requestId}` }),
+      });
+    await until("the letter", async () => (await letters()) === before + 1);
+  }
+
+  it("shows hosts, queues and storage to the first user", async () => {
+    await world.open("", "Home");
+    await world.follow("Operator");
+    await world.says("64: 0–63");
+    await world.audit("operator-hosts");
+    await world.follow("Queues");
+    await world.says("render.");
+    await world.audit("operator-queues");
+    await world.follow("Storage");
+    await world.says(STREAMS.traces);
+    await world.audit("operator-storage");
+  });
+
+  it("leads from an error to its request, and from a dead letter to the request that made it", async () => {
+    const { accountId, credentials, url } = world.platform;
+    await world.open("operator/dead-letters", "Operator");
+    await world.says("There is no dead letter");
+    const printed = await fetch(`${url}/v4/accounts/${accountId}/browser-rendering/pdf`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${credentials.api_token}`,
+        "content-type": "application/json",
+        "x-request-id": "made-it",
+      },
+      body: JSON.stringify({ html: "<h1>Hello</h1>" }),
+    });
+    expect(printed.status).to.equal(200);
+    await printed.arrayBuffer();
+    await bury("made-it");
+    await world.says("made-it");
+    await world.audit("operator-dead-letters");
+    await world.follow("#1 browserUsed");
+    await world.says('"ms": "none"');
+    await world.audit("operator-dead-letter");
+    await world.follow("made-it");
+    await world.heading("Request made-it");
+    await world.says("render pdf");
+    await world.says("POST /accounts/{account_id}/browser-rendering/pdf");
+    await world.says("message became a dead letter");
+    await world.audit("request");
+    await world.open("apps/nothing", "nothing");
+    await world.says("It may have been deleted");
+    const [, id = ""] = /Request (\S+)/.exec(await world.text()) ?? [];
+    await world.follow(id);
+    await world.heading(`Request ${id}`);
+    await world.says("not found");
+    await world.follow("Requests");
+    await world.fill("Request id", "made-it");
+    await world.audit("request-find");
+    await world.press("Show");
+    await world.says("render pdf");
+  });
+
+  it("sends a dead letter again, and drops it", async () => {
+    await world.open("operator/dead-letters", "Operator");
+    await world.press("Retry #1");
+    // It is refused again, as another letter.
+    await world.says("#2 browserUsed");
+    await world.openDialog("Drop #2");
+    await world.confirm("Drop #2");
+    await world.says("There is no dead letter");
+  });
+
+  it("names another administrator, and hides all of it from other people", async () => {
+    const { url } = world.platform;
+    const email = "other@example.com";
+    const other = await world.stranger(email);
+    await other.goto(`${url}/console`);
+    await other.waitForSelector("nav");
+    const seen = async () => String(await other.evaluate("document.body.innerText"));
+    expect(await seen())
+      .to.contain("Requests")
+      .and.not.contain("Operator");
+    await world.open("operator/administrators", "Operator");
+    await world.fill("E-mail address", "nobody@example.com");
+    await world.press("Add");
+    await world.says("is unknown");
+    await world.fill("E-mail address", email);
+    await world.press("Add");
+    await world.openDialog(`Remove ${email}`);
+    await world.audit("operator-administrators");
+    await other.goto(`${url}/console`);
+    await other.waitForSelector('aria/Operator[role="link"]');
+    await world.confirm(`Remove ${email}`);
+    await other.goto(`${url}/console`);
+    await other.waitForFunction(
+      'document.querySelector("nav") && !document.querySelector("nav").innerText.includes("Operator")',
+    );
+  });
+});

@@ -1,0 +1,50 @@
+/** Runs a request so that its steps, messages and log lines name it, and records the request itself. */
+import { randomBytes } from "node:crypto";
+import type { RequestHandler } from "express";
+import type { RequestStep } from "../../../schemas/request-step.ts";
+import { statusOf } from "../answered-status.ts";
+import { localsOf } from "../locals.ts";
+import { pathOf } from "./request-log.ts";
+
+export interface RequestTraces {
+  /** Runs the work as a part of the request. */
+  inRequest<T>(run: string, requestId: string, work: () => T): T;
+  record(step: RequestStep): void;
+}
+
+const RUN_BYTES = 6;
+const GIT_ACCOUNT = /^\/git\/(?<account>[0-9a-f]{32})\//;
+
+export function recordRequest({ inRequest, record }: RequestTraces): RequestHandler {
+  return (request, response, next) => {
+    const startedAt = performance.now();
+    const at = Date.now();
+    const run = randomBytes(RUN_BYTES).toString("hex");
+    const { requestId } = localsOf(response);
+    response.once("close", () => {
+      const { route, caller, askedOfApp, refusal } = localsOf(response);
+      const error = refusal ?? (response.writableFinished ? undefined : "cancelled");
+      const path = pathOf(request.originalUrl);
+      const account =
+        caller?.accountId ?? askedOfApp?.accountId ?? GIT_ACCOUNT.exec(path)?.groups?.account;
+      // The path of an app's request belongs to the app.
+      const name = route?.path ?? (askedOfApp ? `app ${askedOfApp.app}` : placeOf(path));
+      record({
+        ...{
+          run,
+          request: requestId,
+          at,
+          ms: Math.round((performance.now() - startedAt) * 100) / 100,
+          way: "request",
+        },
+        ...{ name: `${request.method} ${name}`, status: statusOf(response) },
+        ...(error !== undefined && { error }),
+        ...(account !== undefined && { account }),
+      });
+    });
+    inRequest(run, requestId, next);
+  };
+}
+
+/** Paths of pages may hold secrets, such as the address of a live view. */
+const placeOf = (path: string) => `/${path.split("/")[1] ?? ""}`;

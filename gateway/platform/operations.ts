@@ -1,0 +1,61 @@
+/** What operators see and do, and where traces are read. `scripts/` connects it with the bus. */
+import type { RequestStep } from "../../schemas/request-step.ts";
+
+export interface Operations {
+  /** Steps of all requests under an id, the earliest first. */
+  steps(requestId: string, signal: AbortSignal): Promise<RequestStep[]>;
+  hosts(): Promise<{ hosts: OwningHost[]; free: number[] }>;
+  queues(): Promise<{ lanes: Lane[]; mail: number; deadLetters: number }>;
+  streams(): Promise<StreamFigures[]>;
+  disk(): { freeBytes: number; shortage: string | undefined } | undefined;
+  deadLetters: DeadLetters;
+}
+
+export interface DeadLetters {
+  /** At most `count` letters behind this number, the oldest first. */
+  list(wanted: { after: number; count: number }): Promise<DeadLetter[]>;
+  find(sequence: number): Promise<DeadLetter | undefined>;
+  /** Sends the message again and removes the letter. */
+  retry(letter: DeadLetter): Promise<void>;
+  drop(letter: DeadLetter): Promise<void>;
+}
+
+export interface DeadLetter {
+  sequence: number;
+  address: string;
+  message: string;
+  input?: unknown;
+  error: string;
+  tries: number;
+  buriedAt: number;
+  requestId?: string | undefined;
+  task?: { subject: string; id: string; key: string } | undefined;
+}
+
+interface OwningHost {
+  id: string;
+  lease: "held" | "leaving" | "gone";
+  renewedAt: Date | undefined;
+  shards: number[];
+}
+
+interface Lane {
+  kind: string;
+  lane: string;
+  waiting: number;
+  running: number;
+  oldestAt: Date | undefined;
+}
+
+interface StreamFigures {
+  stream: string;
+  /** Copies that are not current. */
+  behind: number;
+  /** Undefined where the stream has no leader. */
+  info:
+    | {
+        state: { messages: number; bytes: number };
+        config: { max_bytes: number; num_replicas: number };
+      }
+    | undefined;
+}

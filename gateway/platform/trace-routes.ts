@@ -1,0 +1,93 @@
+/** REST routes that show the way of one request: to its account, and to administrators. */
+import type { z } from "zod";
+import { ActorError } from "../../schemas/errors.ts";
+import { nothing } from "../../schemas/http/nothing.ts";
+import {
+  AccountRequestPath,
+  RequestPath,
+  type WireStep,
+  WireTrace,
+} from "../../schemas/http/operations.ts";
+import type { RequestStep } from "../../schemas/request-step.ts";
+import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import type { Operations } from "./operations.ts";
+
+const TRACE_REQUEST = {
+  tag: "Requests",
+  method: "get",
+  path: "/accounts/{account_id}/requests/{request_id}",
+  id: "traceRequest",
+  summary: "The way of one of the account's requests of the last three days, with times",
+  permissions: ["account.read"],
+  parameters: AccountRequestPath,
+  query: nothing,
+  answer: { result: WireTrace },
+} as const;
+
+const TRACE_ANY_REQUEST = {
+  tag: "Installation",
+  method: "get",
+  path: "/installation/requests/{request_id}",
+  id: "traceAnyRequest",
+  summary:
+    "The way of any request, with keys and log lines (by an administrator's session, no token)",
+  isOfAdministrators: true,
+  parameters: RequestPath,
+  query: nothing,
+  answer: { result: WireTrace },
+} as const;
+
+/** The REST routes of requests. */
+export function traceRoutes({ steps }: Pick<Operations, "steps">): Route[] {
+  return [
+    defineRoute({
+      ...TRACE_REQUEST,
+      async handle({ parameters, signal }: Asked<z.output<typeof AccountRequestPath>>) {
+        const { account_id: accountId, request_id: id } = parameters;
+        return shown(id, ofAccount(await steps(id, signal), accountId));
+      },
+    }),
+    defineRoute({
+      ...TRACE_ANY_REQUEST,
+      async handle({
+        parameters: { request_id: id },
+        signal,
+      }: Asked<z.output<typeof RequestPath>>) {
+        return shown(id, await steps(id, signal));
+      },
+    }),
+  ];
+}
+
+/**
+ * The steps that members of an account may see. Another account may have made a request under the same id, since
+ * clients choose ids, so only runs whose request names the account count. Log lines are for operators, and so are keys
+ * that do not name the account, but for the ids of its crawls.
+ */
+function ofAccount(steps: readonly RequestStep[], accountId: string): RequestStep[] {
+  const runs = new Set(steps.flatMap(({ account, run }) => (account === accountId ? [run] : [])));
+  return steps
+    .filter(({ run, way }) => runs.has(run) && way !== "log")
+    .map(({ key, ...step }) => {
+      const isShown = key?.includes(accountId) || step.name.startsWith("crawl-job ");
+      return isShown && key !== undefined ? { ...step, key } : step;
+    });
+}
+
+function shown(id: string, steps: readonly RequestStep[]) {
+  if (steps.length === 0) {
+    const text = `Cannot find request "${id}": none under this id was made here in the last three days`;
+    throw new ActorError("not_found", text);
+  }
+  return { result: { request_id: id, steps: steps.map(wireStep) } };
+}
+
+const wireStep = ({ at, ms, way, name, key, error, level, status }: RequestStep): WireStep => ({
+  at: new Date(at).toISOString(),
+  ms: Math.round(ms * 100) / 100,
+  ...{ way, name },
+  key: key ?? null,
+  error: error ?? null,
+  level: level ?? null,
+  status: status ?? null,
+});

@@ -1,0 +1,40 @@
+/** Connects the gateway's routes for operators, and its traces, with the bus. */
+import type { Bus } from "../actors/runtime/bus/bus.ts";
+import { inRequest, recordStep } from "../actors/runtime/lib/trace.ts";
+import {
+  dropDeadLetter,
+  findDeadLetter,
+  listDeadLetters,
+  retryDeadLetter,
+} from "../actors/runtime/mail/dead-letters.ts";
+import { readQueues, readStreams } from "../actors/runtime/observe/queues.ts";
+import { readSteps } from "../actors/runtime/observe/request-steps.ts";
+import { readShardOwners } from "../actors/runtime/placement/shard-owners.ts";
+import type { RequestTraces } from "../gateway/http/middleware/record-request.ts";
+import type { Operations } from "../gateway/platform/operations.ts";
+import type { DiskRoom } from "./disk-room.ts";
+
+export const requestTraces: RequestTraces = { inRequest, record: recordStep };
+
+export function operationsOn(bus: Bus, disk: DiskRoom | undefined): Operations {
+  return {
+    steps: (requestId, signal) => readSteps(bus, requestId, signal),
+    hosts: () => readShardOwners(bus),
+    queues: () => readQueues(bus),
+    streams: () => readStreams(bus),
+    disk: () => disk && { freeBytes: disk.freeBytes, shortage: disk.shortage },
+    deadLetters: {
+      async list({ after, count }) {
+        const letters = [];
+        for await (const letter of listDeadLetters(bus, after)) {
+          letters.push(letter);
+          if (letters.length >= count) break;
+        }
+        return letters;
+      },
+      find: (sequence) => findDeadLetter(bus, sequence),
+      retry: (letter) => retryDeadLetter(bus, letter),
+      drop: (letter) => dropDeadLetter(bus, letter),
+    },
+  };
+}
