@@ -6,17 +6,19 @@ import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
+import { awaitStreams } from "../deploy/await-streams.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
+import type { Role } from "./settings.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
 
 /** State streams. One is enough for one machine. The number of a store never changes. */
-const BUCKETS = 1;
+export const BUCKETS = 1;
 /** The parts of this process besides the gateway, for /healthz. */
 const parts: Pick<RunningPart, "missing">[] = [];
 /** Metrics of all roles of this process. */
@@ -45,9 +47,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "browser", async (shared) =>
         startBrowserWorkers(shared, {
           ...context.config,
-          buckets: BUCKETS,
           chromium: browserOf(context.config),
-          secrets: await openSecretBox(context.config),
         }),
       ),
   },
@@ -75,7 +75,7 @@ function browserOf({ chromium }: Config): string {
 
 async function startPart(
   context: RoleContext,
-  name: string,
+  name: Role,
   start: (shared: Parameters<typeof startActors>[0]) => Promise<RunningPart>,
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
@@ -149,23 +149,35 @@ function exposeDisk({ disk }: RoleContext): void {
  * Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another.
  * Calls between roles of one process use no connection.
  */
-async function connect(context: RoleContext, role: string): Promise<Bus> {
-  const { natsUrl, natsCredentials, config, logger } = context;
-  const bus = await Bus.connect({
-    url: natsUrl,
-    name: `trunkline-${role}`,
-    listeners,
-    ...(natsCredentials !== undefined && { credentials: natsCredentials }),
-  });
+async function connect(context: RoleContext, role: Role): Promise<Bus> {
+  const { access, logger } = context;
+  const login = access(role);
+  const bus = await Bus.connect({ ...login, name: `trunkline-${role}`, listeners });
   watchBus(bus, logger);
   // An older server would start and then fail at the first unsupported request.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
-  const { replicas } = config;
-  await declareStreams(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS });
+  await prepareStreams(bus, context, role);
   if (!queuesExposed) {
-    exposeQueues({ bus, clock, logger, registry });
+    const readsTasks = login.role === undefined || role === "actors";
+    exposeQueues({ bus, clock, logger, registry, readsTasks });
     exposeDisk(context);
   }
   queuesExposed = true;
   return bus;
+}
+
+/** Where each role has a user, only the role `actors` may make streams. The other roles wait for it. */
+async function prepareStreams(
+  bus: Bus,
+  { access, config: { replicas }, logger, signal }: RoleContext,
+  role: Role,
+): Promise<void> {
+  const streams = { replicas, buckets: BUCKETS, tasks: TASKS };
+  if (access(role).role === undefined || role === "actors") {
+    await declareStreams(bus.jetstream, streams);
+    return;
+  }
+  const missing = (names: readonly string[]) =>
+    logger.warn({ streams: names }, "waiting for streams, which the role actors makes");
+  await awaitStreams(bus.jetstream, { buckets: BUCKETS, signal, missing });
 }

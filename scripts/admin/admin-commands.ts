@@ -4,6 +4,9 @@ export const ADMIN_COMMANDS: readonly string[] = [
   "  admin tasks                     count the waiting and running tasks of each lane",
   `  admin doctor [<check>…] [--json] [--site <url>]
                                   check this machine, its settings, its bus, and whether it reaches a site`,
+  `  admin bus-credentials <folder>  make a user of the bus for each role: seeds, and the servers' part of them`,
+  "  admin streams                   make the streams and queues of this version",
+  `  admin secrets [reseal]          count the secrets of apps that each key seals; or seal all with the newest key`,
   "  admin dead list                 list the messages that failed at every try, the oldest first",
   "  admin dead show <number>        print one of them completely",
   "  admin dead retry <number>|--all send it again and remove it from the list",

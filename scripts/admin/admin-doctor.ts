@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { type Config, configFromEnvironment } from "../config.ts";
+import type { Role } from "../settings.ts";
 import { unknownSettings } from "../unknown-settings.ts";
 import { version } from "../version.ts";
 import { busOf } from "./bus-of.ts";
@@ -76,7 +77,7 @@ async function examine(
     );
     return [...failures, ...warnings];
   }
-  const connecting = connect(environment);
+  const connecting = connect(environment, config.roles[0]);
   const bus = connecting.catch(() => undefined);
   const busProblem = connecting.then(
     () => undefined,
@@ -90,6 +91,6 @@ async function examine(
   }
 }
 
-async function connect(environment: NodeJS.ProcessEnv): Promise<Bus> {
-  return await Bus.connect({ ...(await busOf(environment)), name: "trunkline-doctor" });
+async function connect(environment: NodeJS.ProcessEnv, role: Role | undefined): Promise<Bus> {
+  return await Bus.connect({ ...(await busOf(environment, role)), name: "trunkline-doctor" });
 }

@@ -14,11 +14,14 @@ import {
   type Msg,
   type MsgHdrs,
   type NatsConnection,
+  nkeyAuthenticator,
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
 import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
+import { type BusTls, connectProblem } from "./bus-tls.ts";
 import { Requests } from "./requests.ts";
 
 export interface BusOptions {
@@ -26,6 +29,11 @@ export interface BusOptions {
   url: string;
   /** Contents of a NATS credentials file. */
   credentials?: string;
+  /** Seed of a user's NKey, in place of a password. */
+  nkey?: string;
+  /** The role whose user this is. Its answers arrive where no other role may listen. */
+  role?: string;
+  tls?: BusTls;
   /** Shown by `nats server report connections`. */
   name: string;
   /** The listeners of all connections of this process to the same bus. Messages between them do not go by the server. */
@@ -73,6 +81,7 @@ export const NO_MESSAGE_FOUND = 10037;
 export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
+  readonly inboxes: Inboxes;
   #connected = true;
   #disconnections = 0;
   /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
@@ -90,13 +99,14 @@ export class Bus {
   readonly #subscriptions = new Set<BusSubscription>();
 
   static async connect(options: BusOptions): Promise<Bus> {
-    const address = readBusAddress(options.url);
+    const { servers, ...login } = readBusAddress(options.url);
+    const inboxes = inboxesOf(options.role);
     const connection = await connect({
-      ...address,
+      servers,
+      ...loginOf(options, login),
       name: options.name,
-      ...(options.credentials && {
-        authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),
-      }),
+      inboxPrefix: inboxes.answers,
+      ...(options.tls && { tls: options.tls }),
       // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
       maxReconnectAttempts: -1,
       // Also while passwords are changed: the library would close a connection that is refused twice.
@@ -109,26 +119,28 @@ export class Bus {
       // A stack trace for each request would cost a third of the requests.
       noAsyncTraces: true,
     }).catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : cause;
-      throw new Error(`Cannot connect to the bus at ${address.servers.join(",")}: ${reason}`, {
-        cause,
-      });
+      const at = servers.join(",");
+      throw new Error(`Cannot connect to the bus at ${at}: ${connectProblem(cause)}`, { cause });
     });
     // A request for the account would fail here while JetStream elects a leader.
     const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
     const jetstream = await jetstreamManager(connection, answering);
-    return new Bus(connection, jetstream, options.listeners);
+    return new Bus(connection, jetstream, { ...options, inboxes });
   }
 
   constructor(
     connection: NatsConnection,
     jetstream: JetStreamManager,
-    listeners: Listeners = new Map(),
+    {
+      listeners = new Map(),
+      inboxes = inboxesOf(undefined),
+    }: { listeners?: Listeners; inboxes?: Inboxes } = {},
   ) {
     this.connection = connection;
     this.jetstream = jetstream;
+    this.inboxes = inboxes;
     this.#listeners = listeners;
-    this.#requests = new Requests(connection);
+    this.#requests = new Requests(connection, inboxes.answers);
     const closed = new BusLost("Cannot reach the bus: the connection is closed");
     void connection.closed().then(() => this.#requests.rejectAll(closed));
     void this.#watchStatus();
@@ -389,6 +401,16 @@ export class Bus {
       }
     }
   }
+}
+
+function loginOf(
+  { credentials, nkey }: Pick<BusOptions, "credentials" | "nkey">,
+  password: { user?: string; pass?: string },
+) {
+  const bytes = (text: string) => new TextEncoder().encode(text.trim());
+  if (nkey !== undefined) return { authenticator: nkeyAuthenticator(bytes(nkey)) };
+  if (credentials) return { ...password, authenticator: credsAuthenticator(bytes(credentials)) };
+  return password;
 }
 
 function firstTwoTokens(subject: string): string {
