@@ -264,7 +264,8 @@ const SeccompProfile = z.object({
 
 /** What the configuration of a server reads from its environment. */
 function busVariables(): string[] {
-  const text = `${read("nats.conf")}${read("deploy/nats-cluster.conf")}`.replace(/^\s*#.*$/gm, "");
+  const files = ["nats.conf", "deploy/nats-base.conf", "deploy/nats-cluster.conf"];
+  const text = files.map(read).join("").replace(/^\s*#.*$/gm, "");
   return Array.from(text.matchAll(/\$(TRUNKLINE_\w+)/g), ([, name]) => name ?? "");
 }
 

@@ -14,7 +14,7 @@ import { createLogger, type Logger } from "./logger.ts";
 import type { Role } from "./settings.ts";
 import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
-import { unknownSettings } from "./unknown-settings.ts";
+import { needlessSettings, unknownSettings } from "./unknown-settings.ts";
 
 /** Time for the bus to stop after the drain. */
 const BUS_STOP_MS_MAX = 3_000;
@@ -84,7 +84,8 @@ async function run(options: ProgramOptions): Promise<number> {
   for (const role of chosen) role.check?.(config);
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
   const logger = createLogger({ level: config.logLevel });
-  for (const warning of unknownSettings(environment)) logger.warn({}, warning);
+  const warnings = [...unknownSettings(environment), ...needlessSettings(config)];
+  for (const warning of warnings) logger.warn({}, warning);
   stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
   const logStopping = () => logger.info({ signal: signal.reason }, "stopping");
   if (signal.aborted) {

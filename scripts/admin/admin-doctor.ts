@@ -4,7 +4,7 @@ import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { type Config, configFromEnvironment } from "../config.ts";
 import type { Role } from "../settings.ts";
-import { unknownSettings } from "../unknown-settings.ts";
+import { needlessSettings, unknownSettings } from "../unknown-settings.ts";
 import { version } from "../version.ts";
 import { busOf } from "./bus-of.ts";
 import { type Check, type Finding, LEVELS, runChecks, worstOf } from "./doctor/check.ts";
@@ -77,6 +77,12 @@ async function examine(
     );
     return [...failures, ...warnings];
   }
+  const needless = needlessSettings(config).map(
+    (text): Finding => ({
+      ...{ level: "warning", about, found: text, mend },
+      wanted: "secrets only where they are needed",
+    }),
+  );
   const connecting = connect(environment, config.roles[0]);
   const bus = connecting.catch(() => undefined);
   const busProblem = connecting.then(
@@ -85,7 +91,7 @@ async function examine(
   );
   try {
     const context = { config, site, clock: systemClock, bus, busProblem };
-    return [...warnings, ...(await runChecks(checks, context))];
+    return [...warnings, ...needless, ...(await runChecks(checks, context))];
   } finally {
     await (await bus)?.close();
   }
