@@ -9,7 +9,13 @@ import { makeSeeds } from "../scripts/bus-users/seeds.ts";
 import { SERVER_PART, serverPart } from "../scripts/bus-users/server-part.ts";
 import { configFromEnvironment } from "../scripts/config.ts";
 import { composeGo } from "../scripts/testing/compose-go.ts";
-import { composeContainers, composeText, imageEnvironment, kubernetesContainers } from "../scripts/testing/manifests.ts";
+import {
+  composeContainers,
+  composeText,
+  imageEnvironment,
+  kubernetesContainers,
+  read,
+} from "../scripts/testing/manifests.ts";
 import { TestAuthority } from "../scripts/testing/self-signed-certificate.ts";
 import { findNatsServer, REPOSITORY } from "../scripts/tools.ts";
 
@@ -19,7 +25,7 @@ const ROLES = ["gateway", "actors", "browser"];
 
 const Service = z.object({
   command: z.array(z.string()).nullish(),
-  environment: z.record(z.string(), z.string().nullable()),
+  environment: z.array(z.string().regex(/^\w+=/)),
   volumes: z.array(z.object({ source: z.string().optional(), target: z.string() })),
 });
 const Project = z.object({ services: z.record(z.string(), Service) });
@@ -41,8 +47,8 @@ describe("compose.secure.yaml", function () {
     if (folder !== undefined) await rm(folder, { recursive: true });
   });
   const environmentOf = (name: string) => {
-    const entries = Object.entries(services[name]?.environment ?? {});
-    return Object.fromEntries(entries.map(([key, value]) => [key, value ?? ""]));
+    const entries = services[name]?.environment ?? [];
+    return Object.fromEntries(entries.map((entry) => entry.split(/=(.*)/s, 2)));
   };
   const targetsOf = (name: string) => services[name]?.volumes.map(({ target }) => target) ?? [];
 
@@ -50,7 +56,9 @@ describe("compose.secure.yaml", function () {
     for (const role of ROLES) {
       const config = configFromEnvironment({ ...imageEnvironment(), ...environmentOf(role) });
       expect(config.roles).to.deep.equal([role]);
-      expect(config.natsUrl).to.match(/^nats:\/\/bus-0:4222,/).and.not.include("@");
+      expect(config.natsUrl)
+        .to.match(/^nats:\/\/bus-0:4222,/)
+        .and.not.include("@");
       expect(config.natsNkeys).to.equal(`/run/bus/${role}.nk`);
       expect(config.natsTls).to.deep.equal({ caFile: "/run/bus/ca.pem" });
       const seeds = targetsOf(role).filter((target) => target.endsWith(".nk"));
@@ -69,8 +77,14 @@ describe("compose.secure.yaml", function () {
     }
     const { publicKeys } = await makeSeeds(join(folder, "seeds"));
     await writeFile(join(folder, SERVER_PART), serverPart(publicKeys));
+    const image = read("deploy/Containerfile");
+    expect(image).to.match(/^WORKDIR \/app$/m);
     for (const name of ["bus-0", "bus-1", "bus-2"]) {
-      expect(services[name]?.command).to.deep.equal(["nats-server", "-c", "deploy/nats-secure.conf"]);
+      expect(services[name]?.command).to.deep.equal([
+        "nats-server",
+        "-c",
+        "deploy/nats-secure.conf",
+      ]);
       const environment = environmentOf(name);
       const certificates = ["CERT", "CERT_KEY", "CA"].map((one) => `TRUNKLINE_NATS_${one}`);
       const mounted = certificates.map((one) => environment[one] ?? "");

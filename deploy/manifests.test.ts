@@ -265,7 +265,10 @@ const SeccompProfile = z.object({
 /** What the configuration of a server reads from its environment. */
 function busVariables(): string[] {
   const files = ["nats.conf", "deploy/nats-base.conf", "deploy/nats-cluster.conf"];
-  const text = files.map(read).join("").replace(/^\s*#.*$/gm, "");
+  const text = files
+    .map(read)
+    .join("")
+    .replace(/^\s*#.*$/gm, "");
   return Array.from(text.matchAll(/\$(TRUNKLINE_\w+)/g), ([, name]) => name ?? "");
 }
 

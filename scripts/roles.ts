@@ -10,6 +10,7 @@ import { awaitStreams } from "../deploy/await-streams.ts";
 import { declareStreams } from "../deploy/streams.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
+import { STATE_BUCKETS } from "../schemas/limits.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -17,8 +18,6 @@ import type { Role } from "./settings.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
 
-/** State streams. One is enough for one machine. The number of a store never changes. */
-export const BUCKETS = 1;
 /** The parts of this process besides the gateway, for /healthz. */
 const parts: Pick<RunningPart, "missing">[] = [];
 /** Metrics of all roles of this process. */
@@ -35,7 +34,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "actors", async (shared) =>
         startActors(shared, {
           ...context.config,
-          buckets: BUCKETS,
+          buckets: STATE_BUCKETS,
           secrets: await openSecretBox(context.config),
         }),
       ),
@@ -59,7 +58,7 @@ export const roles: readonly RoleStart[] = [
       const { startGatewayRole } = await import("./gateway-role.ts");
       return startGatewayRole(context, {
         bus: await connect(context, "gateway"),
-        buckets: BUCKETS,
+        buckets: STATE_BUCKETS,
         registry,
         missing: () => missingParts(context),
       });
@@ -172,12 +171,12 @@ async function prepareStreams(
   { access, config: { replicas }, logger, signal }: RoleContext,
   role: Role,
 ): Promise<void> {
-  const streams = { replicas, buckets: BUCKETS, tasks: TASKS };
+  const streams = { replicas, buckets: STATE_BUCKETS, tasks: TASKS };
   if (access(role).role === undefined || role === "actors") {
     await declareStreams(bus.jetstream, streams);
     return;
   }
   const missing = (names: readonly string[]) =>
     logger.warn({ streams: names }, "waiting for streams, which the role actors makes");
-  await awaitStreams(bus.jetstream, { buckets: BUCKETS, signal, missing });
+  await awaitStreams(bus.jetstream, { buckets: STATE_BUCKETS, signal, missing });
 }

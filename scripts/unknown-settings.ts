@@ -23,7 +23,10 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
 }
 
 /** Returns one line for each secret that no role of this process needs. */
-export function needlessSettings({ roles, secretsKeys }: Pick<Config, "roles" | "secretsKeys">): string[] {
+export function needlessSettings({
+  roles,
+  secretsKeys,
+}: Pick<Config, "roles" | "secretsKeys">): string[] {
   if (secretsKeys.length === 0 || roles.some((role) => role !== "browser")) return [];
   return ["TRUNKLINE_SECRETS_KEY is for the roles gateway and actors: remove it from this process"];
 }

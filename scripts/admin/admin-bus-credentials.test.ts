@@ -15,7 +15,9 @@ describe("admin bus-credentials", function () {
   const make = (name = "bus") => trunkline(["admin", "bus-credentials", join(folder, name)]);
   const read = (name: string) => readFile(join(folder, "bus", name), "utf8");
   const words = (stdout: string) =>
-    stdout.split("\n").flatMap((line) => /^(\w+) +\S+[/](\S+)$/.exec(line)?.slice(1).join(" ") ?? []);
+    stdout
+      .split("\n")
+      .flatMap((line) => /^(\w+) +\S+[/](\S+)$/.exec(line)?.slice(1).join(" ") ?? []);
 
   it("makes a seed for each user that only its owner can read, and the servers' part without them", async () => {
     const { code, stdout, stderr } = await make();
@@ -60,7 +62,9 @@ describe("admin bus-credentials", function () {
     await writeFile(join(folder, "bus/bus-users.conf"), "# mine\n");
     const foreign = await make();
     expect(foreign.code).to.equal(1);
-    expect(foreign.stderr).to.match(/^Cannot replace .*bus-users\.conf: this command did not make it/);
+    expect(foreign.stderr).to.match(
+      /^Cannot replace .*bus-users\.conf: this command did not make it/,
+    );
     expect(await read("bus-users.conf")).to.equal("# mine\n");
     await rm(join(folder, "bus/bus-users.conf"));
     await writeFile(join(folder, "bus/admin.nk"), "secret text\n");

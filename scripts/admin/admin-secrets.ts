@@ -10,9 +10,9 @@ import { app, SealedSecret } from "../../schemas/apps/app.ts";
 import { readAppKey } from "../../schemas/apps/app-names.ts";
 import { outgoingWebhook, SigningSecrets } from "../../schemas/apps/outgoing-webhook.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { STATE_BUCKETS } from "../../schemas/limits.ts";
 import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { configFromEnvironment } from "../config.ts";
-import { BUCKETS } from "../roles.ts";
 import { table } from "./table.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -100,7 +100,7 @@ function report({ ofApps, ofWebhooks }: StoredSecrets, box: SecretBox): string {
 async function readSecrets(bus: Bus): Promise<StoredSecrets> {
   const found: StoredSecrets = { ofApps: [], ofWebhooks: [] };
   const turns = new Semaphore(READS_AT_ONCE);
-  for (let index = 0; index < BUCKETS; index++) {
+  for (let index = 0; index < STATE_BUCKETS; index++) {
     const subjects = stateSubjects(stateBucket(index));
     const rowsOf = async (kind: string, begins: string) =>
       (await bus.subjectsOf(subjects.stream, subjects.beneath(kind))).filter(

@@ -1,4 +1,5 @@
 /** TLS to the servers of the bus: its files, and the reason why a connection failed, in the words of our settings. */
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 
 /** Paths of files in PEM. They are read at each connection, so that renewed ones are used. */
 export interface BusTls {
@@ -7,6 +8,23 @@ export interface BusTls {
   /** The certificate of this client and its key, for servers that ask for one. */
   certFile?: string;
   keyFile?: string;
+}
+
+/**
+ * Options for `connect`, or undefined where a server decides whether there is TLS. A certificate must be for one of the
+ * configured servers. The library checks that of a server with an IP address against `localhost` (3.4.0), and servers
+ * that it learns of may have other addresses than the settings.
+ */
+export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
+  const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));
+  if (!tls && !servers.some((server) => server.startsWith("tls:"))) return undefined;
+  return {
+    ...tls,
+    checkServerIdentity(_name: string, certificate: PeerCertificate): Error | undefined {
+      const errors = hosts.map((host) => checkServerIdentity(host, certificate));
+      return errors.includes(undefined) ? undefined : errors[0];
+    },
+  };
 }
 
 const UNTRUSTED = new Set([

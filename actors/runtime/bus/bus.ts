@@ -21,7 +21,7 @@ import {
 import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
-import { type BusTls, connectProblem } from "./bus-tls.ts";
+import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
 import { Requests } from "./requests.ts";
 
 export interface BusOptions {
@@ -101,12 +101,13 @@ export class Bus {
   static async connect(options: BusOptions): Promise<Bus> {
     const { servers, ...login } = readBusAddress(options.url);
     const inboxes = inboxesOf(options.role);
+    const tls = tlsOptions(options.tls, servers);
     const connection = await connect({
       servers,
       ...loginOf(options, login),
       name: options.name,
       inboxPrefix: inboxes.answers,
-      ...(options.tls && { tls: options.tls }),
+      ...(tls && { tls }),
       // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
       maxReconnectAttempts: -1,
       // Also while passwords are changed: the library would close a connection that is refused twice.
