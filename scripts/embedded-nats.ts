@@ -35,7 +35,7 @@ const WRITE_FAILED = /no space left on device|Critical write error|JetStream out
 
 /** The folder below the data folder with the seeds of the users, and with the configuration that names them. */
 export const BUS_FOLDER = "bus";
-/** Whoever knows this password may do everything on the embedded bus: people, by the address in nats.url. */
+/** People have all rights on the embedded bus, by the address in nats.url. */
 const PERSON = "{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD }";
 
 export class EmbeddedNats {
@@ -174,7 +174,7 @@ export class EmbeddedNats {
  */
 async function writeConfig(folder: string, logger: Logger): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
-  if (made.length > 0) logger.info({ users: made }, "users of the bus made");
+  if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
   await writeFile(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
   const path = join(folder, "nats.conf");
   // An included path is always taken relative to the file that includes it.

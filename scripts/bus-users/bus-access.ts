@@ -6,7 +6,7 @@ import { BUS_USERS, type BusUserName } from "./permissions.ts";
 import { readSeed } from "./seeds.ts";
 
 /** Options of `Bus.connect` that do not depend on the use of the connection. */
-export type BusLogin = Pick<BusOptions, "url" | "credentials" | "nkey" | "role" | "tls">;
+export type BusLogin = Omit<BusOptions, "name" | "listeners">;
 
 /** Returns the login of a role, or of a person. */
 export type BusAccess = (name: BusUserName) => BusLogin;
@@ -39,7 +39,7 @@ export async function nkeyAccess(
   };
 }
 
-/** The user whose file this is: `operator.nk` is that of the operator, whoever uses it. */
+/** Finds the user of a seed by the name of its file: `operator.nk` is that of the operator. */
 function userOfFile(path: string): BusUserName | undefined {
   return BUS_USERS.find((name) => basename(path) === `${name}.nk`);
 }

@@ -8,34 +8,20 @@ import {
   type StoredMsg,
 } from "@nats-io/jetstream";
 import {
-  connect,
-  credsAuthenticator,
   Empty,
   type Msg,
   type MsgHdrs,
   type NatsConnection,
-  nkeyAuthenticator,
+  PermissionViolationError,
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { BUS_CONNECT_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import { BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
-import { readBusAddress } from "./bus-address.ts";
-import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
+import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { Requests } from "./requests.ts";
 
-export interface BusOptions {
-  /** The URLs of all servers, separated by commas; they may hold user and password. */
-  url: string;
-  /** Contents of a NATS credentials file. */
-  credentials?: string;
-  /** Seed of a user's NKey, in place of a password. */
-  nkey?: string;
-  /** The role whose user this is. Its answers arrive where no other role may listen. */
-  role?: string;
-  tls?: BusTls;
-  /** Shown by `nats server report connections`. */
-  name: string;
+export interface BusOptions extends ConnectOptions {
   /** The listeners of all connections of this process to the same bus. Messages between them do not go by the server. */
   listeners?: Listeners;
 }
@@ -99,30 +85,8 @@ export class Bus {
   readonly #subscriptions = new Set<BusSubscription>();
 
   static async connect(options: BusOptions): Promise<Bus> {
-    const { servers, ...login } = readBusAddress(options.url);
     const inboxes = inboxesOf(options.role);
-    const tls = tlsOptions(options.tls, servers);
-    const connection = await connect({
-      servers,
-      ...loginOf(options, login),
-      name: options.name,
-      inboxPrefix: inboxes.answers,
-      ...(tls && { tls }),
-      // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
-      maxReconnectAttempts: -1,
-      // Also while passwords are changed: the library would close a connection that is refused twice.
-      ignoreAuthErrorAbort: true,
-      reconnectTimeWait: 100,
-      reconnectJitter: 50,
-      pingInterval: 2_000,
-      maxPingOut: 2,
-      timeout: BUS_CONNECT_MS,
-      // A stack trace for each request would cost a third of the requests.
-      noAsyncTraces: true,
-    }).catch((cause: unknown) => {
-      const at = servers.join(",");
-      throw new Error(`Cannot connect to the bus at ${at}: ${connectProblem(cause)}`, { cause });
-    });
+    const connection = await connectTo(options);
     // A request for the account would fail here while JetStream elects a leader.
     const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
     const jetstream = await jetstreamManager(connection, answering);
@@ -396,22 +360,15 @@ export class Bus {
         this.#requests.rejectAll(error);
         for (const listener of this.#disconnected) listener();
       }
+      if (status.type === "error" && status.error instanceof PermissionViolationError) {
+        this.#requests.refuse(status.error.subject, status.error);
+      }
       if (status.type === "reconnect") {
         this.#connected = true;
         for (const listener of this.#reconnected) listener();
       }
     }
   }
-}
-
-function loginOf(
-  { credentials, nkey }: Pick<BusOptions, "credentials" | "nkey">,
-  password: { user?: string; pass?: string },
-) {
-  const bytes = (text: string) => new TextEncoder().encode(text.trim());
-  if (nkey !== undefined) return { authenticator: nkeyAuthenticator(bytes(nkey)) };
-  if (credentials) return { ...password, authenticator: credsAuthenticator(bytes(credentials)) };
-  return password;
 }
 
 function firstTwoTokens(subject: string): string {

@@ -57,6 +57,16 @@ export class Requests {
     });
   }
 
+  /** Rejects the open requests on a subject to which the user may not publish. */
+  refuse(subject: string, cause: Error): void {
+    for (const [number, asked] of this.#asked) {
+      if (asked.subject !== subject) continue;
+      this.#asked.delete(number);
+      clearTimeout(asked.timer);
+      asked.reject(new RequestError(cause.message, { cause }));
+    }
+  }
+
   /** Rejects all open requests. */
   rejectAll(error: Error): void {
     const all = [...this.#asked.values()];
