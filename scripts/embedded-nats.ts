@@ -169,19 +169,24 @@ export class EmbeddedNats {
 }
 
 /**
- * Writes the server's configuration, at each start, because each version has permissions of its own. Makes the seeds that
+ * Writes the server's configuration where it differs, because each version has permissions of its own. Makes the seeds that
  * are missing, as in the data of a version without them. Returns the path of the configuration.
  */
 async function writeConfig(folder: string, logger: Logger): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
   if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
-  await writeFile(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
+  await writeIfChanged(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
   const path = join(folder, "nats.conf");
   // An included path is always taken relative to the file that includes it.
   const base = relative(folder, join(REPOSITORY, "deploy/nats-base.conf"));
   const includes = [base, SERVER_PART].map((name) => `include ${JSON.stringify(name)}\n`);
-  await writeFile(path, includes.join(""));
+  await writeIfChanged(path, includes.join(""));
   return path;
+}
+
+/** A start on a full disk must not need room for what is there already. */
+async function writeIfChanged(path: string, text: string): Promise<void> {
+  if ((await readIfThere(path)) !== text) await writeFile(path, text);
 }
 
 /** Ends the server of a killed instance: two servers on one store would destroy it. */
