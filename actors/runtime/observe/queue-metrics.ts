@@ -1,6 +1,6 @@
 /**
  * Shows to Prometheus what waits on the bus, and whether the bus and all copies of its streams are there. Every process
- * shows the same figures.
+ * shows the same figures, as far as its user of the bus may read them.
  */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
