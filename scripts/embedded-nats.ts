@@ -110,10 +110,6 @@ export class EmbeddedNats {
     void this.#restartAfterFullDisk(disk, write);
   }
 
-  get url(): string {
-    return this.#server.url;
-  }
-
   /** Ends the server. Resolves when its store is closed. */
   async stop(): Promise<void> {
     this.#stopped.abort();
