@@ -7,7 +7,6 @@ import { startWorld } from "../scripts/testing/actor-world.ts";
 import { until } from "../scripts/testing/until.ts";
 import { findChromium } from "../scripts/tools.ts";
 import { accountActor } from "./account/account/account.ts";
-import { SecretBox } from "./apps/lib/app-secrets/secret-box.ts";
 import { startBrowserWorkers, TASKS } from "./main.ts";
 import { systemClock } from "./runtime/lib/clock.ts";
 
@@ -27,12 +26,10 @@ describe("startBrowserWorkers", function () {
       {
         egress: { allow: [], deny: [] },
         chromium: findChromium(),
-        buckets: 1,
         browserSecondsPerDay: 0,
         browserIdleSeconds: 1,
         ai: undefined,
         dnsServers: [],
-        secrets: new SecretBox([Buffer.alloc(32).toString("base64")]),
       },
     );
     try {

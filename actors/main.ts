@@ -5,7 +5,7 @@ import type { Registry } from "prom-client";
 import { appPurge } from "../schemas/apps/app-purge.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { webhookPost } from "../schemas/apps/outgoing-webhook.ts";
-import type { TaskContract } from "../schemas/contract.ts";
+import type { Contract, TaskContract } from "../schemas/contract.ts";
 import { crawlPage } from "../schemas/crawl/crawl-page.ts";
 import { dnsCheck } from "../schemas/oauth/dns-check.ts";
 import { logoFetch } from "../schemas/oauth/logo-fetch.ts";
@@ -124,6 +124,8 @@ export const TASKS: readonly TaskContract[] = [
   webhookPost,
 ];
 
+/** A webhook that takes longer when its host stops is posted again by another host, under the same id. */
+const WEBHOOK_STOP_MS = 3_000;
 /** Pages at a time: more than two a core make each slower and none sooner (17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
 
@@ -161,20 +163,19 @@ export async function startActors(
   },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
+  const guard = createEgressGuard({ policy: createAddressPolicy(egress) });
   const agents = await openAgents({
-    ...{ bus, clock, logger, secrets },
+    ...{ bus, clock, logger, secrets, guard },
     limits: agentLimits,
-    guard: createEgressGuard({ policy: createAddressPolicy(egress) }),
     program: processArguments,
   });
-  const counts = new ServiceCounts(
-    new Map(
-      [...ACTORS, ...agents.definitions].map(({ contract }) => [
-        contract.kind,
-        new Set(Object.keys(contract.messages)),
-      ]),
-    ),
-  );
+  const blobs = new BlobStore(bus, clock);
+  // Not in the role `browser`: the first removes state, and the second opens secrets.
+  const workers = [
+    appPurgeWorker({ bus, buckets, blobs }),
+    webhookPostWorker({ guard, blobs, secrets, clock }),
+  ];
+  const counts = new ServiceCounts(namesOf([...ACTORS, ...agents.definitions, ...workers]));
   const host = new ActorHost({
     bus,
     clock,
@@ -187,6 +188,8 @@ export async function startActors(
     hostName: hostName(),
   });
   await host.start();
+  const work = new WorkerHost({ bus, clock, logger, counts, definitions: workers });
+  work.start();
   exposeCounts(registry, "actors", counts);
   exposeGauge(registry, "actors_shards", () => host.placement.openShards);
   exposeGauge(registry, "actors_activations", () => host.activations);
@@ -206,7 +209,7 @@ export async function startActors(
       counts.all().map(({ kind, message, ...counted }) => ({
         ...counted,
         name: `${kind}_${message}`,
-        subject: callSubject("*", `${kind}.>`),
+        subject: subjectOf(kind, message),
       })),
   });
   return {
@@ -214,8 +217,9 @@ export async function startActors(
       ...(host.placement.isComplete ? [] : ["an owner for every shard"]),
       ...agents.processes.missing(),
     ],
-    async stop() {
+    async stop(withinMs) {
       service.stop();
+      await work.stop(Math.min(withinMs, WEBHOOK_STOP_MS));
       await host.stop();
       await agents.close();
     },
@@ -228,22 +232,18 @@ export async function startBrowserWorkers(
   {
     egress,
     chromium,
-    buckets,
     browserSecondsPerDay,
     browserIdleSeconds,
     ai,
     dnsServers,
-    secrets,
   }: {
     egress: EgressRanges;
     chromium: string;
-    buckets: number;
     browserSecondsPerDay: number;
     /** A browser that no task has used for this long is ended; 0: it stays. */
     browserIdleSeconds: number;
     ai: CrawlWorkerParts["ai"];
     dnsServers: readonly string[];
-    secrets: SecretBox;
   },
 ): Promise<RunningPart> {
   const { bus, clock, logger, registry, version } = context;
@@ -264,15 +264,10 @@ export async function startBrowserWorkers(
     ...{ bus, clock, logger, guard, pool, renders: interactive, ai },
     browserMsPerDay: browserSecondsPerDay * 1_000,
   });
-  const counts = new ServiceCounts(
-    new Map(TASKS.map(({ kind, messages }) => [kind, new Set(Object.keys(messages))])),
-  );
   const lookups = dnsCheckWorker({ servers: dnsServers });
-  const purges = appPurgeWorker({ bus, buckets, blobs: new BlobStore(bus, clock) });
-  const blobs = new BlobStore(bus, clock);
-  const posting = webhookPostWorker({ guard, blobs, secrets, clock });
   const logos = logoFetchWorker({ guard });
-  const definitions = [rendering.definition, crawling.definition, lookups, logos, purges, posting];
+  const definitions = [rendering.definition, crawling.definition, lookups, logos];
+  const counts = new ServiceCounts(namesOf(definitions));
   const host = new WorkerHost({ bus, clock, logger, counts, definitions });
   host.start();
   const devtools = new DevtoolsWorker({
@@ -299,7 +294,7 @@ export async function startBrowserWorkers(
       counts.all().map(({ kind, message, ...counted }) => ({
         ...counted,
         name: `${kind}_${message}`,
-        subject: taskSubject(kind, laneOf(kind, message)),
+        subject: subjectOf(kind, message),
       })),
   });
   return {
@@ -314,9 +309,18 @@ export async function startBrowserWorkers(
   };
 }
 
-/** Returns the lane of a task's message; `*` for a message that the kind does not know. */
-const laneOf = (kind: string, message: string) =>
-  TASKS.find((task) => task.kind === kind)?.messages[message]?.lane ?? "*";
+/** The messages of each kind, for their counts. */
+const namesOf = (definitions: readonly { contract: Contract | TaskContract }[]) =>
+  new Map(
+    definitions.map(({ contract: { kind, messages } }) => [kind, new Set(Object.keys(messages))]),
+  );
+
+/** The subject of a message for readers of lists: that of its lane, with `*` for a message that the task does not know. */
+function subjectOf(kind: string, message: string): string {
+  const task = TASKS.find((one) => one.kind === kind);
+  if (!task) return callSubject("*", `${kind}.>`);
+  return taskSubject(kind, task.messages[message]?.lane ?? "*");
+}
 
 /** The host's name for operators, who see it in leases: this machine and process, in the characters of a key. */
 const hostName = () =>

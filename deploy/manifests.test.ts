@@ -274,7 +274,11 @@ const SeccompProfile = z.object({
 
 /** Returns the environment variables that the server's configuration reads. */
 function busVariables(): string[] {
-  const text = `${read("nats.conf")}${read("deploy/nats-cluster.conf")}`.replace(/^\s*#.*$/gm, "");
+  const files = ["nats.conf", "deploy/nats-base.conf", "deploy/nats-cluster.conf"];
+  const text = files
+    .map(read)
+    .join("")
+    .replace(/^\s*#.*$/gm, "");
   return Array.from(text.matchAll(/\$(TRUNKLINE_\w+)/g), ([, name]) => name ?? "");
 }
 

@@ -4,6 +4,8 @@
 
 /** Units of placement. Fixed for the life of a store: keys hash to them, and nats.conf repeats the number. */
 export const SHARDS = 64;
+/** State streams. One is enough for one machine. The number of a store never changes. */
+export const STATE_BUCKETS = 1;
 /** A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone ends sooner. */
 export const LEASE_TTL_MS = 2_000;
 /** The longest pause of writes for a backup: short beside a lease, whose renewals go on, and beside any deadline. */

@@ -75,7 +75,11 @@ export const METRICS = {
   },
   tasks_waiting: { type: "gauge", help: "Tasks that no worker has taken", labels: OF_LANE },
   tasks_running: { type: "gauge", help: "Tasks that a worker has taken", labels: OF_LANE },
-  tasks_oldest_seconds: { type: "gauge", help: "Age of a lane's first task", labels: OF_LANE },
+  tasks_oldest_seconds: {
+    type: "gauge",
+    help: "Age of a lane's first task; hosts of actors show it, since only they may read tasks",
+    labels: OF_LANE,
+  },
   disk_free_bytes: {
     type: "gauge",
     help: "Bytes that are free where the embedded bus stores its streams",

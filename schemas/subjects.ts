@@ -25,6 +25,16 @@ export const BLOB_STREAMS = {
   app: STREAMS.apps,
 } as const;
 
+/**
+ * First tokens of the subjects on which a connection gets answers, and reports of the tasks that it waits for. Each role
+ * has its own, so that a user of the bus can be kept from the answers of other roles.
+ */
+export const inboxesOf = (role: string | undefined) =>
+  role === undefined
+    ? { answers: "_INBOX", tasks: "_INBOX" }
+    : { answers: `_INBOX_${role}`, tasks: `_TASK_${role}` };
+export type Inboxes = ReturnType<typeof inboxesOf>;
+
 const KV_PREFIX = "$KV.";
 const utf8 = new TextEncoder();
 // `ignoreBOM` keeps a byte order mark at the start of a key.

@@ -13,6 +13,8 @@ describe("config", () => {
       dataDir: resolve("data"),
       natsUrl: undefined,
       natsCredsFile: undefined,
+      natsNkeys: undefined,
+      natsTls: undefined,
       replicas: 1,
       roles: ["gateway", "actors", "browser"],
       egress: { allow: [], deny: [] },
@@ -215,6 +217,8 @@ describe("config", () => {
     ["TRUNKLINE_AI_BASE_URL", "a.example", "an http:// or https:// URL"],
     ["TRUNKLINE_REPLICAS", "3", '"1" without a cluster, which TRUNKLINE_NATS_URL names'],
     ["TRUNKLINE_NATS_CREDS", "a.creds", "TRUNKLINE_NATS_URL with it"],
+    ["TRUNKLINE_NATS_NKEYS", "a.nk", "TRUNKLINE_NATS_URL with it"],
+    ["TRUNKLINE_NATS_CA", "ca.pem", "TRUNKLINE_NATS_URL with it"],
     ...["yes", "true", "1", "10.0.0", "10.0.0.0/0", "10.0.0.0/33", "fe80::1%eth0", "loopback,"].map(
       (value) => ["TRUNKLINE_TRUST_PROXY", value, "addresses, CIDR ranges or loopback"] as const,
     ),
@@ -252,7 +256,28 @@ describe("config", () => {
       TRUNKLINE_REPLICAS: "3",
       TRUNKLINE_NATS_CREDS: "a.creds",
     });
-    expect(config).to.include({ replicas: 3, natsCredsFile: "a.creds" });
+    expect(config).to.include({ replicas: 3, natsCredsFile: "a.creds", natsTls: undefined });
+  });
+
+  it("configFromEnvironment() accepts the seeds and certificates of a cluster, and refuses half of them", () => {
+    const environment = {
+      TRUNKLINE_NATS_URL: "nats://a:4222",
+      TRUNKLINE_NATS_NKEYS: "bus",
+      TRUNKLINE_NATS_CA: "ca.pem",
+      TRUNKLINE_NATS_CERT: "one.pem",
+      TRUNKLINE_NATS_CERT_KEY: "one.key",
+    };
+    const { natsNkeys, natsTls } = configFromEnvironment(environment);
+    expect(natsNkeys).to.equal("bus");
+    expect(natsTls).to.deep.equal({ caFile: "ca.pem", certFile: "one.pem", keyFile: "one.key" });
+    const faults = [
+      [{ TRUNKLINE_NATS_CERT_KEY: "" }, "TRUNKLINE_NATS_CERT_KEY: expected the private key"],
+      [{ TRUNKLINE_NATS_CERT: "" }, "TRUNKLINE_NATS_CERT: expected the certificate"],
+      [{ TRUNKLINE_NATS_CREDS: "a.creds" }, "TRUNKLINE_NATS_NKEYS: expected nothing beside"],
+    ] as const;
+    for (const [change, text] of faults) {
+      expect(() => configFromEnvironment({ ...environment, ...change })).to.throw(text);
+    }
   });
 
   it("configFromEnvironment() names each invalid value once, on a separate line", () => {

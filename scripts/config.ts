@@ -1,6 +1,7 @@
 /** Reads every setting from the environment, once, into one checked value. */
 import { resolve } from "node:path";
 import type { z } from "zod";
+import type { BusTls } from "../actors/runtime/bus/bus-tls.ts";
 import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { APP_PORTS_PRESET } from "../schemas/apps/limits.ts";
@@ -17,6 +18,10 @@ export interface Config {
   /** Unset: an embedded server. */
   readonly natsUrl: string | undefined;
   readonly natsCredsFile: string | undefined;
+  /** Path of the seed of this process's user on the bus, or of a folder with one for each role. */
+  readonly natsNkeys: string | undefined;
+  /** Files for TLS to the servers; unset: TLS only where a server asks for it. */
+  readonly natsTls: Readonly<BusTls> | undefined;
   readonly replicas: number;
   readonly roles: readonly Role[];
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
@@ -88,6 +93,8 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     dataDir: resolve(settings.TRUNKLINE_DATA),
     natsUrl: settings.TRUNKLINE_NATS_URL,
     natsCredsFile: settings.TRUNKLINE_NATS_CREDS,
+    natsNkeys: settings.TRUNKLINE_NATS_NKEYS,
+    natsTls: tlsFrom(settings),
     replicas: settings.TRUNKLINE_REPLICAS,
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egress: Object.freeze({
@@ -143,12 +150,42 @@ const Checked = Settings.superRefine((settings, context) => {
       "no ports of apps, which need http://127.0.0.1 as TRUNKLINE_PUBLIC_URL, and neither TRUNKLINE_APPS_DOMAIN nor TRUNKLINE_NATS_URL";
     needs("TRUNKLINE_APPS_PORTS", message);
   }
+  const { TRUNKLINE_NATS_CERT: cert, TRUNKLINE_NATS_CERT_KEY: certKey } = settings;
+  if (cert === undefined && certKey !== undefined)
+    needs("TRUNKLINE_NATS_CERT", "the certificate beside TRUNKLINE_NATS_CERT_KEY");
+  if (cert !== undefined && certKey === undefined)
+    needs("TRUNKLINE_NATS_CERT_KEY", "the private key of TRUNKLINE_NATS_CERT");
+  if (settings.TRUNKLINE_NATS_NKEYS !== undefined && settings.TRUNKLINE_NATS_CREDS !== undefined)
+    needs("TRUNKLINE_NATS_NKEYS", "nothing beside TRUNKLINE_NATS_CREDS, which names a user too");
   if (settings.TRUNKLINE_NATS_URL !== undefined) return;
+  for (const name of BUS_FILES) {
+    if (settings[name] !== undefined)
+      needs(name, "TRUNKLINE_NATS_URL with it, the servers it is for");
+  }
   if (settings.TRUNKLINE_REPLICAS !== 1)
     needs("TRUNKLINE_REPLICAS", '"1" without a cluster, which TRUNKLINE_NATS_URL names');
   if (settings.TRUNKLINE_NATS_CREDS !== undefined)
     needs("TRUNKLINE_NATS_CREDS", "TRUNKLINE_NATS_URL with it, the servers that ask for it");
 });
+
+/** Files that are for outside servers alone. */
+const BUS_FILES = [
+  "TRUNKLINE_NATS_NKEYS",
+  "TRUNKLINE_NATS_CA",
+  "TRUNKLINE_NATS_CERT",
+  "TRUNKLINE_NATS_CERT_KEY",
+] as const;
+
+function tlsFrom(settings: z.output<typeof Settings>): Config["natsTls"] {
+  const { TRUNKLINE_NATS_CA: caFile, TRUNKLINE_NATS_CERT: certFile } = settings;
+  const { TRUNKLINE_NATS_CERT_KEY: keyFile } = settings;
+  if (caFile === undefined && certFile === undefined) return undefined;
+  return Object.freeze({
+    ...(caFile !== undefined && { caFile }),
+    ...(certFile !== undefined && { certFile }),
+    ...(keyFile !== undefined && { keyFile }),
+  });
+}
 
 function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
   const { TRUNKLINE_AI_BASE_URL: baseUrl, TRUNKLINE_AI_MODEL: model } = settings;

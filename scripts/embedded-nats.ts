@@ -1,9 +1,13 @@
 /** Keeps an embedded nats-server running beside this process: its store, its port, restarts and leftovers. */
 
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { DISK_POLL_MS } from "../schemas/limits.ts";
+import { type BusAccess, nkeyAccess } from "./bus-users/bus-access.ts";
+import { BUS_USERS } from "./bus-users/permissions.ts";
+import { makeSeeds } from "./bus-users/seeds.ts";
+import { SERVER_PART, serverPart } from "./bus-users/server-part.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
@@ -29,7 +33,14 @@ const LEFTOVER_POLL_MS = 20;
 /** Log lines of nats-server after a failed write. It then accepts no more messages for that stream, or for any. */
 const WRITE_FAILED = /no space left on device|Critical write error|JetStream out of .*resources/;
 
+/** The folder below the data folder with the seeds of the users, and with the configuration that names them. */
+export const BUS_FOLDER = "bus";
+/** People have all rights on the embedded bus, by the address in nats.url. */
+const PERSON = "{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD }";
+
 export class EmbeddedNats {
+  /** Each role has a user with the rights that it needs. */
+  readonly access: BusAccess;
   readonly #server: NatsServer;
   readonly #logger: Logger;
   readonly #stopped = new AbortController();
@@ -50,10 +61,11 @@ export class EmbeddedNats {
     const systemUrlFile = join(folder, "nats.system.url");
     await mkdir(storeDir, { recursive: true });
     await endLeftover(pidFile, logger);
+    const config = await writeConfig(join(folder, BUS_FOLDER), logger);
     const [last, lastSystem] = await Promise.all([readUrl(urlFile), readUrl(systemUrlFile)]);
     const write = { hasFailed: false };
     const server = new NatsServer({
-      config: join(REPOSITORY, "nats.conf"),
+      config,
       name: "trunkline",
       storeDir,
       port: await freePort(last.port),
@@ -73,25 +85,29 @@ export class EmbeddedNats {
     await server.start();
     await writeUrl(urlFile, server.url);
     await writeUrl(systemUrlFile, server.systemUrl);
-    return new EmbeddedNats(server, { logger, disk, write });
+    const access = await nkeyAccess({ url: server.url }, join(folder, BUS_FOLDER), BUS_USERS);
+    return new EmbeddedNats(server, { access, logger, disk, write });
   }
 
   constructor(
     server: NatsServer,
     {
+      access,
       logger,
       disk,
       write,
-    }: { logger: Logger; disk: Pick<DiskRoom, "freeBytes">; write: { hasFailed: boolean } },
+    }: {
+      access: BusAccess;
+      logger: Logger;
+      disk: Pick<DiskRoom, "freeBytes">;
+      write: { hasFailed: boolean };
+    },
   ) {
+    this.access = access;
     this.#server = server;
     this.#logger = logger;
     this.#watch = this.#keepRunning();
     void this.#restartAfterFullDisk(disk, write);
-  }
-
-  get url(): string {
-    return this.#server.url;
   }
 
   /** Ends the server. Resolves when its store is closed. */
@@ -146,6 +162,27 @@ export class EmbeddedNats {
       );
     }
   }
+}
+
+/**
+ * Writes the server's configuration where it differs, because each version has permissions of its own. Makes the seeds that
+ * are missing, as in the data of a version without them. Returns the path of the configuration.
+ */
+async function writeConfig(folder: string, logger: Logger): Promise<string> {
+  const { made, publicKeys } = await makeSeeds(folder);
+  if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
+  await writeIfChanged(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
+  const path = join(folder, "nats.conf");
+  // An included path is always taken relative to the file that includes it.
+  const base = relative(folder, join(REPOSITORY, "deploy/nats-base.conf"));
+  const includes = [base, SERVER_PART].map((name) => `include ${JSON.stringify(name)}\n`);
+  await writeIfChanged(path, includes.join(""));
+  return path;
+}
+
+/** A start on a full disk must not need room for what is there already. */
+async function writeIfChanged(path: string, text: string): Promise<void> {
+  if ((await readIfThere(path)) !== text) await writeFile(path, text);
 }
 
 /** Ends the server of a killed instance: two servers on one store would destroy it. */

@@ -3,8 +3,9 @@
  * nothing.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
+import type { BusAccess } from "./bus-users/bus-access.ts";
+import { outsideAccess } from "./bus-users/outside-access.ts";
 import { type Config, configFromEnvironment } from "./config.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { DiskRoom } from "./disk-room.ts";
@@ -14,7 +15,7 @@ import { createLogger, type Logger } from "./logger.ts";
 import type { Role } from "./settings.ts";
 import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
-import { unknownSettings } from "./unknown-settings.ts";
+import { needlessSettings, unknownSettings } from "./unknown-settings.ts";
 
 /** Time for the bus to stop after the drain. */
 const BUS_STOP_MS_MAX = 3_000;
@@ -27,10 +28,8 @@ export const DRAIN_SHARE = 0.5;
 export interface RoleContext {
   readonly config: Config;
   readonly logger: Logger;
-  /** The embedded server, or the outside ones, separated by commas. */
-  readonly natsUrl: string;
-  /** Contents of the credentials file of outside servers. */
-  readonly natsCredentials: string | undefined;
+  /** How each role reaches the embedded server, or the outside ones. */
+  readonly access: BusAccess;
   /** The disk of the embedded server; undefined beside outside ones. */
   readonly disk: DiskRoom | undefined;
   /** Aborts when the instance stops, which ends starts that still wait. */
@@ -88,7 +87,8 @@ async function run(options: ProgramOptions): Promise<number> {
   for (const role of chosen) role.check?.(config);
   if (chosen.some(({ role }) => LISTENING.includes(role))) await checkListening(config);
   const logger = createLogger({ level: config.logLevel });
-  for (const warning of unknownSettings(environment)) logger.warn({}, warning);
+  const warnings = [...unknownSettings(environment), ...needlessSettings(config)];
+  for (const warning of warnings) logger.warn({}, warning);
   stopping.onImpatience = (name) => logger.warn({ signal: name }, "stopping at once");
   const logStopping = () => logger.info({ signal: signal.reason }, "stopping");
   if (signal.aborted) {
@@ -99,8 +99,8 @@ async function run(options: ProgramOptions): Promise<number> {
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
   await using bus = await startBus(config, logger);
   const running: RunningRole[] = [];
-  const { natsUrl, natsCredentials, disk } = bus;
-  const context = { config, logger, natsUrl, natsCredentials, disk, signal };
+  const { access, disk } = bus;
+  const context = { config, logger, access, disk, signal };
   let failure: unknown;
   try {
     for (const { role, start } of chosen) {
@@ -122,19 +122,15 @@ async function run(options: ProgramOptions): Promise<number> {
 }
 
 interface ProgramBus extends AsyncDisposable {
-  natsUrl: string;
-  natsCredentials: string | undefined;
+  access: BusAccess;
   disk: DiskRoom | undefined;
 }
 
 async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
   makeDataDir(config.dataDir);
   if (config.natsUrl !== undefined) {
-    const file = config.natsCredsFile;
-    const natsCredentials = file === undefined ? undefined : await readCredentials(file);
-    const dispose = async () => {};
-    const { natsUrl } = config;
-    return { natsUrl, natsCredentials, disk: undefined, [Symbol.asyncDispose]: dispose };
+    const access = await outsideAccess(config, config.natsUrl, config.roles);
+    return { access, disk: undefined, [Symbol.asyncDispose]: async () => {} };
   }
   const lock = lockDataDir(config.dataDir);
   const disk = await DiskRoom.start(config.dataDir, logger);
@@ -142,8 +138,7 @@ async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
   const abandon = () => server.abandon();
   process.once("exit", abandon);
   return {
-    natsUrl: server.url,
-    natsCredentials: undefined,
+    access: server.access,
     disk,
     async [Symbol.asyncDispose]() {
       if (!(await within(BUS_STOP_MS_MAX, server.stop())))
@@ -163,17 +158,6 @@ function makeDataDir(dataDir: string): void {
   } catch (error) {
     const expected = "a folder that this user may write to";
     throw new Error(`TRUNKLINE_DATA: expected ${expected}, found "${dataDir}"`, { cause: error });
-  }
-}
-
-async function readCredentials(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    const expected = "the path of a NATS credentials file";
-    throw new Error(`TRUNKLINE_NATS_CREDS: expected ${expected}, found "${file}"`, {
-      cause: error,
-    });
   }
 }
 

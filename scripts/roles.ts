@@ -7,17 +7,18 @@ import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { StepRecorder } from "../actors/runtime/observe/request-steps.ts";
+import { awaitData } from "../deploy/await-data.ts";
 import { openData } from "../deploy/open-data.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
+import { STATE_BUCKETS } from "../schemas/limits.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
+import type { Role } from "./settings.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
 
-/** State streams. One is enough for one machine. The number of a store never changes. */
-const BUCKETS = 1;
 /** The parts of this process besides the gateway, for /healthz. */
 const parts: Pick<RunningPart, "missing">[] = [];
 /** Metrics of all roles of this process. */
@@ -34,7 +35,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "actors", async (shared) =>
         startActors(shared, {
           ...context.config,
-          buckets: BUCKETS,
+          buckets: STATE_BUCKETS,
           secrets: await openSecretBox(context.config),
         }),
       ),
@@ -46,9 +47,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "browser", async (shared) =>
         startBrowserWorkers(shared, {
           ...context.config,
-          buckets: BUCKETS,
           chromium: browserOf(context.config),
-          secrets: await openSecretBox(context.config),
         }),
       ),
   },
@@ -60,7 +59,7 @@ export const roles: readonly RoleStart[] = [
       const { startGatewayRole } = await import("./gateway-role.ts");
       return startGatewayRole(context, {
         bus: await connect(context, "gateway"),
-        buckets: BUCKETS,
+        buckets: STATE_BUCKETS,
         registry,
         missing: () => missingParts(context),
       });
@@ -76,7 +75,7 @@ function browserOf({ chromium }: Config): string {
 
 async function startPart(
   context: RoleContext,
-  name: string,
+  name: Role,
   start: (shared: Parameters<typeof startActors>[0]) => Promise<RunningPart>,
 ): Promise<RunningRole> {
   const bus = await connect(context, name);
@@ -150,25 +149,38 @@ function exposeDisk({ disk }: RoleContext): void {
  * Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another.
  * Calls between roles of one process use no connection.
  */
-async function connect(context: RoleContext, role: string): Promise<Bus> {
-  const { natsUrl, natsCredentials, config, logger } = context;
-  const bus = await Bus.connect({
-    url: natsUrl,
-    name: `trunkline-${role}`,
-    listeners,
-    ...(natsCredentials !== undefined && { credentials: natsCredentials }),
-  });
+async function connect(context: RoleContext, role: Role): Promise<Bus> {
+  const { access, logger } = context;
+  const login = access(role);
+  const bus = await Bus.connect({ ...login, name: `trunkline-${role}`, listeners });
   watchBus(bus, logger);
   // An older server would start and then fail at the first unsupported request.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
-  const { replicas } = config;
-  await openData(bus.jetstream, { replicas, buckets: BUCKETS, tasks: TASKS, version: version() });
+  await prepareData(bus, context, role);
   if (!queuesExposed) {
-    exposeQueues({ bus, clock, logger, registry });
+    const readsTasks = login.role === undefined || role === "actors";
+    exposeQueues({ bus, clock, logger, registry, readsTasks });
     const recorder = new StepRecorder({ bus, clock, registry });
     void bus.connection.closed().then(() => recorder.stop());
     exposeDisk(context);
   }
   queuesExposed = true;
   return bus;
+}
+
+/** Where each role has a user, only the role `actors` may make streams and upgrade data. The other roles wait for it. */
+async function prepareData(
+  bus: Bus,
+  { access, config: { replicas }, logger, signal }: RoleContext,
+  role: Role,
+): Promise<void> {
+  const shared = { buckets: STATE_BUCKETS, version: version() };
+  if (access(role).role === undefined || role === "actors") {
+    await openData(bus.jetstream, { ...shared, replicas, tasks: TASKS });
+    return;
+  }
+  const missing = (names: readonly string[]) =>
+    logger.warn({ streams: names }, "waiting for streams, which the role actors makes");
+  // Browsers have no right to read states.
+  await awaitData(bus.jetstream, { ...shared, signal, missing, readsState: role !== "browser" });
 }

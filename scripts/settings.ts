@@ -73,6 +73,24 @@ export const Settings = z.object({
     .string()
     .optional()
     .meta({ description: "Path of a NATS credentials file for these servers", unset: "none" }),
+  TRUNKLINE_NATS_NKEYS: z.string().optional().meta({
+    description:
+      "Path of a folder that has the NKey seed of each role (`actors.nk`), as `trunkline admin bus-credentials` makes it, or of one such file",
+    unset: "none",
+  }),
+  TRUNKLINE_NATS_CA: z.string().optional().meta({
+    description:
+      "Path of a file of certificate authorities in PEM that sign the certificates of these servers. With it, a connection without TLS is refused",
+    unset: "the system's",
+  }),
+  TRUNKLINE_NATS_CERT: z.string().optional().meta({
+    description: "Path of this process's certificate in PEM, for servers that ask for one",
+    unset: "none",
+  }),
+  TRUNKLINE_NATS_CERT_KEY: z
+    .string()
+    .optional()
+    .meta({ description: "Path of the private key of that certificate", unset: "none" }),
   TRUNKLINE_REPLICAS: oneOf(["1", "3", "5"])
     .default("1")
     .transform(Number)
@@ -231,7 +249,7 @@ export const Settings = z.object({
     .default([])
     .meta({
       description:
-        "Keys that seal the secrets of apps; the same in every process of a cluster. To change the key, put the new one before the old one. Without the key, every secret must be set again",
+        "Keys that seal the secrets of apps, for the roles `gateway` and `actors`; the same in every such process of a cluster. To change the key, put the new one before the old one and run `trunkline admin secrets reseal`. Without the key, every secret must be set again",
       unset: "`secrets.key` in the data folder, made at the first start",
     }),
 });

@@ -89,11 +89,19 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
   } else if (noun === "restore") {
     const { adminRestore } = await import("./admin/admin-restore.ts");
     await adminRestore(rest, process.env);
-  } else if (noun === undefined)
-    throw new UsageError(
-      'Cannot run "admin": expected shards, tasks, trace, dead, doctor, backup or restore after it',
-    );
-  else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
+  } else if (noun === "bus-credentials") {
+    const { adminBusCredentials } = await import("./admin/admin-bus-credentials.ts");
+    await adminBusCredentials(rest, process.env);
+  } else if (noun === "streams") {
+    const { adminStreams } = await import("./admin/admin-streams.ts");
+    await adminStreams(rest, process.env);
+  } else if (noun === "secrets") {
+    const { adminSecrets } = await import("./admin/admin-secrets.ts");
+    await adminSecrets(rest, process.env);
+  } else if (noun === undefined) {
+    const nouns = "shards, tasks, trace, dead, doctor, backup, restore, bus-credentials, streams or secrets";
+    throw new UsageError(`Cannot run "admin": expected ${nouns} after it`);
+  } else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
   return 0;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { SETTING_NAMES } from "./settings.ts";
-import { unknownSettings } from "./unknown-settings.ts";
+import { needlessSettings, unknownSettings } from "./unknown-settings.ts";
 
 describe("unknown settings", () => {
   it("unknownSettings() names each unknown setting with the nearest known one", () => {
@@ -14,12 +14,25 @@ describe("unknown settings", () => {
   });
 
   it("unknownSettings() accepts every setting, and those of the bus's configuration", () => {
-    const files = ["nats.conf", "deploy/nats-cluster.conf"];
+    const names = ["nats-base", "nats-cluster", "nats-secure"];
+    const files = ["nats.conf", ...names.map((name) => `deploy/${name}.conf`)];
     const texts = files.map((file) => readFileSync(join(import.meta.dirname, "..", file), "utf8"));
     const ofBus = texts.join("\n").match(/TRUNKLINE_[A-Z_]+/g) ?? [];
     expect(ofBus).to.include("TRUNKLINE_NATS_LISTEN");
-    const names = [...SETTING_NAMES, ...ofBus];
-    expect(unknownSettings(Object.fromEntries(names.map((name) => [name, "1"])))).to.deep.equal([]);
+    const known = [...SETTING_NAMES, ...ofBus];
+    expect(unknownSettings(Object.fromEntries(known.map((name) => [name, "1"])))).to.deep.equal([]);
+  });
+
+  it("needlessSettings() names the key of secrets where only browsers run", () => {
+    const warned = (roles: ("gateway" | "actors" | "browser")[], secretsKeys: string[]) =>
+      needlessSettings({ roles, secretsKeys });
+    expect(warned(["browser"], ["key"])).to.deep.equal([
+      "TRUNKLINE_SECRETS_KEY is for the roles gateway and actors: remove it from this process",
+    ]);
+    expect(warned(["browser"], [])).to.deep.equal([]);
+    for (const role of ["gateway", "actors"] as const) {
+      expect(warned(["browser", role], ["key"])).to.deep.equal([]);
+    }
   });
 
   it("unknownSettings() accepts the settings of the command line", () => {

@@ -1,5 +1,6 @@
 /** Finds misspelled settings: variables that look like settings but that nothing reads. */
 import { nearestName } from "../schemas/nearest-name.ts";
+import type { Config } from "./config.ts";
 import { SETTING_NAMES } from "./settings.ts";
 
 /**
@@ -19,6 +20,15 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
       ([name]) =>
         `${name} is no setting and does nothing: is ${nearestName(name, SETTING_NAMES)} meant?`,
     );
+}
+
+/** Returns one line for each secret that no role of this process needs. */
+export function needlessSettings({
+  roles,
+  secretsKeys,
+}: Pick<Config, "roles" | "secretsKeys">): string[] {
+  if (secretsKeys.length === 0 || roles.some((role) => role !== "browser")) return [];
+  return ["TRUNKLINE_SECRETS_KEY is for the roles gateway and actors: remove it from this process"];
 }
 
 function isKnown(name: string, value = ""): boolean {

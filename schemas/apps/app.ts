@@ -5,7 +5,7 @@ import { REPO_HAPPENED, RepoHappened } from "../repositories/repo-events.ts";
 import { EpochMs, Id } from "../values.ts";
 import { AppConfig } from "./app-config.ts";
 import { AppName, BindingName } from "./app-names.ts";
-import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "./limits.ts";
+import { APP_SECRETS_MAX, APP_VERSIONS_MAX, SEALED_CHARS_MAX } from "./limits.ts";
 
 export const AppVersion = z.object({
   number: z.int().min(1),
@@ -84,7 +84,16 @@ export const app = defineContract({
     /** An earlier version that was ready serves again. */
     rollBack: { input: z.object({ version: z.int().min(1).optional() }), reply: Overview },
     putSecret: {
-      input: z.object({ name: BindingName, sealed: z.string().max(12_000) }),
+      input: z.object({ name: BindingName, sealed: z.string().max(SEALED_CHARS_MAX) }),
+      reply: Nothing,
+    },
+    /** The same secret, sealed with another key. Refuses with `conflict` where the secret was set or deleted meanwhile. */
+    resealSecret: {
+      input: z.object({
+        name: BindingName,
+        from: z.string().max(SEALED_CHARS_MAX),
+        to: z.string().max(SEALED_CHARS_MAX),
+      }),
       reply: Nothing,
     },
     deleteSecret: { input: z.object({ name: BindingName }), reply: Nothing },

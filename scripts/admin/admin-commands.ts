@@ -9,6 +9,9 @@ export const ADMIN_COMMANDS: readonly string[] = [
   `  admin restore <folder> [--from <moment>]
                                   bring the newest backup, or that of a moment, onto an empty bus`,
   "  admin trace <request id>        print the way of a request of the last three days",
+  `  admin bus-credentials <folder>  make a user of the bus for each role: seeds, and the servers' part of them`,
+  "  admin streams                   make the streams and queues of this version",
+  `  admin secrets [reseal]          count the secrets of apps that each key seals; or seal all with the newest key`,
   "  admin dead list                 list the messages that failed at every try, the oldest first",
   "  admin dead show <number>        print one of them completely",
   "  admin dead retry <number>|--all send it again and remove it from the list",

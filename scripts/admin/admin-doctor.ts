@@ -3,7 +3,8 @@ import { parseArgs } from "node:util";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { type Config, configFromEnvironment } from "../config.ts";
-import { unknownSettings } from "../unknown-settings.ts";
+import type { Role } from "../settings.ts";
+import { needlessSettings, unknownSettings } from "../unknown-settings.ts";
 import { version } from "../version.ts";
 import { busOf } from "./bus-of.ts";
 import { type Check, type Finding, LEVELS, runChecks, worstOf } from "./doctor/check.ts";
@@ -76,7 +77,13 @@ async function examine(
     );
     return [...failures, ...warnings];
   }
-  const connecting = connect(environment);
+  const needless = needlessSettings(config).map(
+    (text): Finding => ({
+      ...{ level: "warning", about, found: text, mend },
+      wanted: "secrets only where they are needed",
+    }),
+  );
+  const connecting = connect(environment, config.roles[0]);
   const bus = connecting.catch(() => undefined);
   const busProblem = connecting.then(
     () => undefined,
@@ -84,12 +91,12 @@ async function examine(
   );
   try {
     const context = { config, site, clock: systemClock, bus, busProblem };
-    return [...warnings, ...(await runChecks(checks, context))];
+    return [...warnings, ...needless, ...(await runChecks(checks, context))];
   } finally {
     await (await bus)?.close();
   }
 }
 
-async function connect(environment: NodeJS.ProcessEnv): Promise<Bus> {
-  return await Bus.connect({ ...(await busOf(environment)), name: "trunkline-doctor" });
+async function connect(environment: NodeJS.ProcessEnv, role: Role | undefined): Promise<Bus> {
+  return await Bus.connect({ ...(await busOf(environment, role)), name: "trunkline-doctor" });
 }

@@ -1,19 +1,43 @@
 /** Finds the bus for an operator's command: the configured outside servers, or the embedded server. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { configFromEnvironment } from "../config.ts";
+import { type BusLogin, nkeyAccess } from "../bus-users/bus-access.ts";
+import { outsideAccess } from "../bus-users/outside-access.ts";
+import type { BusUserName } from "../bus-users/permissions.ts";
+import { type Config, configFromEnvironment } from "../config.ts";
+import { BUS_FOLDER } from "../embedded-nats.ts";
+import type { Role } from "../settings.ts";
 
+/** With a folder of seeds, the command has the user `admin`, or the one that is named. */
 export async function busOf(
   environment: NodeJS.ProcessEnv,
-): Promise<{ url: string; credentials?: string }> {
-  const { natsUrl, natsCredsFile, dataDir } = configFromEnvironment(environment);
-  if (natsUrl !== undefined) {
-    if (natsCredsFile === undefined) return { url: natsUrl };
-    return { url: natsUrl, credentials: await readFile(natsCredsFile, "utf8") };
-  }
+  user: BusUserName = "admin",
+): Promise<BusLogin> {
+  const { natsUrl, dataDir, ...config } = configFromEnvironment(environment);
+  if (natsUrl !== undefined) return (await outsideAccess(config, natsUrl, [user]))(user);
+  return { url: await embeddedUrl(dataDir) };
+}
+
+/** The users of the roles of a process: one for each, or one for all. */
+export async function roleLogins(
+  config: Config,
+): Promise<{ roles: readonly Role[]; login: BusLogin }[]> {
+  const { natsUrl, natsNkeys, dataDir, roles } = config;
+  const access =
+    natsUrl === undefined
+      ? await nkeyAccess({ url: await embeddedUrl(dataDir) }, join(dataDir, BUS_FOLDER), roles)
+      : await outsideAccess(config, natsUrl, roles);
+  const [first] = roles;
+  if (first === undefined) return [];
+  const hasOne = natsUrl !== undefined && natsNkeys === undefined;
+  if (hasOne) return [{ roles, login: access(first) }];
+  return roles.map((role) => ({ roles: [role], login: access(role) }));
+}
+
+async function embeddedUrl(dataDir: string): Promise<string> {
   const file = join(dataDir, "nats.url");
   try {
-    return { url: (await readFile(file, "utf8")).trim() };
+    return (await readFile(file, "utf8")).trim();
   } catch (cause) {
     const expected =
       "set TRUNKLINE_NATS_URL, or TRUNKLINE_DATA to the folder of a running Trunkline";

@@ -2,6 +2,7 @@
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { Bus, BusLost } from "../../actors/runtime/bus/bus.ts";
+import { missingRight } from "../../actors/runtime/bus/missing-right.ts";
 import { busOf } from "./bus-of.ts";
 
 export async function withBus<R>(
@@ -12,6 +13,11 @@ export async function withBus<R>(
   try {
     return await ask(bus);
   } catch (cause) {
+    const refused = missingRight(cause);
+    if (refused) {
+      const text = `this user may not ${refused.operation} ${refused.subject}; use that of admin.nk`;
+      throw new Error(`Cannot ask the bus: ${text}`, { cause });
+    }
     // The messages of the NATS client are fragments, so they are completed here.
     const ofBus = [JetStreamApiError, JetStreamError, RequestError, TimeoutError, BusLost];
     if (!(cause instanceof Error) || !ofBus.some((type) => cause instanceof type)) throw cause;

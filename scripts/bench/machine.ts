@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { findNatsServer, REPOSITORY } from "../tools.ts";
 
 export function machineFacts() {
-  const natsConf = readFileSync(join(REPOSITORY, "nats.conf"), "utf8");
+  const natsConf = readFileSync(join(REPOSITORY, "deploy/nats-base.conf"), "utf8");
   return {
     cores: availableParallelism(),
     cpu: cpus()[0]?.model ?? "unknown",

@@ -21,6 +21,10 @@ const OTHER_FILES = [
   "scripts/setup",
   "actors/apps/process/closed-builtins.jsonl",
   "nats.conf",
+  "deploy/nats-base.conf",
+  "deploy/nats-cluster.conf",
+  "deploy/nats-secure.conf",
+  "deploy/bus-permissions",
   "LICENSE",
   "README.md",
   "CHANGELOG.md",
@@ -45,7 +49,8 @@ export async function buildPackage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   compileModules(folder);
   compileDeclarations(folder);
-  for (const path of OTHER_FILES) cpSync(join(REPOSITORY, path), join(folder, path));
+  for (const path of OTHER_FILES)
+    cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true });
   const bundle = JSON.stringify(await consoleBundle());
   writeFileSync(join(folder, "gateway/console", PACKAGED_CONSOLE), bundle);
   const file = packageFile(JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")));

@@ -44,6 +44,13 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
   return await started(server);
 }
 
+/** A configuration of TLS and its own users for the servers of a cluster, whose certificates are for `localhost`. */
+export interface SecureCluster {
+  /** Path of the configuration. */
+  config: string;
+  environment: Record<string, string>;
+}
+
 /**
  * Starts a cluster of this size with the configuration that deploy/ ships. Resolves when it has elected a leader that
  * knows every server, so that a stream can have a replica on each; this takes a second or more.
@@ -52,16 +59,18 @@ export async function startCluster(
   size: number,
   config = "",
   onLine?: (line: string) => void,
+  secure?: SecureCluster,
 ): Promise<TestNatsCluster> {
+  const host = secure ? "localhost" : "127.0.0.1";
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
   const passwords = newPasswords();
-  const routes = routePorts.map((port) => `nats://127.0.0.1:${port}`);
-  const peers = routePorts.map((port) => `nats://route:${passwords.system}@127.0.0.1:${port}`);
+  const routes = routePorts.map((port) => `nats://${host}:${port}`);
+  const peers = routePorts.map((port) => `nats://route:${passwords.system}@${host}:${port}`);
   const servers = await Promise.all(
     routePorts.map(async (routePort, index) => {
       const folder = await mkdtemp(join(tmpdir(), "trunkline-nats-"));
       return new TestNatsServer(folder, {
-        config: await configFile(folder, "deploy/nats-cluster.conf", config),
+        config: secure?.config ?? (await configFile(folder, "deploy/nats-cluster.conf", config)),
         name: `test-${index}`,
         storeDir: join(folder, "store"),
         port: await freePort(),
@@ -71,6 +80,7 @@ export async function startCluster(
           TRUNKLINE_NATS_CLUSTER_LISTEN: `127.0.0.1:${routePort}`,
           TRUNKLINE_NATS_ROUTES: `[${peers.join(", ")}]`,
           TRUNKLINE_NATS_MONITOR_LISTEN: "127.0.0.1:-1",
+          ...secure?.environment,
         },
       });
     }),
@@ -81,7 +91,7 @@ export async function startCluster(
     await Promise.all(
       starts.map((start) => start.status === "rejected" && Promise.reject(start.reason)),
     );
-    await placesStreams(cluster);
+    if (!secure) await placesStreams(cluster);
     return cluster;
   } catch (error) {
     await cluster.stop();

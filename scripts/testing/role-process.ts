@@ -94,8 +94,11 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.exit();
   }
 
+  /** Rejects where the embedded bus refused something to a role, for lack of a right in deploy/bus-permissions. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
+    const refused = this.lines.find((line) => /(Publish|Subscription) Violation/.test(line));
+    if (refused !== undefined) throw new Error(`A role lacks a right on the bus: ${refused}`);
   }
 
   #urlOf(path: string): string {

@@ -1,36 +1,87 @@
-/** Makes a certificate for a test's TLS server, from nothing but node:crypto. */
-import { generateKeyPairSync, sign } from "node:crypto";
+/** Makes certificates for a test's TLS servers, from nothing but node:crypto. */
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export interface Certificate {
   key: string;
   cert: string;
 }
 
-/** Valid from 2020 to the end, by default of 2048, for the given DNS name; RFC 5280, section 4.1, in DER. */
+interface Named {
+  name: string;
+  key: KeyObject;
+}
+
+/** Valid from 2020 to the end, by default of 2048, for the given DNS name. */
 export function selfSignedCertificate(name: string, end = "490101000000Z"): Certificate {
-  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
-  const ecdsaWithSha256 = sequence(objectId("2a8648ce3d040302"));
-  const subject = sequence(set(sequence(objectId("550403"), element(0x0c, Buffer.from(name)))));
+  const { privateKey: key, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const names = sequence(element(0x82, Buffer.from(name)));
-  const extension = sequence(objectId("551d11"), element(0x04, names));
+  const cert = certificate({ subject: name, issuer: { name, key }, publicKey, end }, [
+    sequence(objectId("551d11"), element(0x04, names)),
+  ]);
+  return { key: pem(key), cert };
+}
+
+/** An authority with a certificate of its own, which signs others. */
+export class TestAuthority {
+  readonly cert: string;
+  readonly #issuer: Named;
+
+  constructor(name = "Test authority") {
+    const { privateKey: key, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
+    this.#issuer = { name, key };
+    // Basic constraints, critical: this is an authority.
+    const constraints = sequence(element(0x01, Buffer.of(0xff)));
+    this.cert = certificate(
+      { subject: name, issuer: this.#issuer, publicKey, end: "490101000000Z" },
+      [sequence(objectId("551d13"), element(0x01, Buffer.of(0xff)), element(0x04, constraints))],
+    );
+  }
+
+  /** A certificate for the DNS name, for servers and for clients. */
+  issue(name: string, end = "490101000000Z"): Certificate {
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
+    const names = sequence(element(0x82, Buffer.from(name)));
+    const cert = certificate({ subject: name, issuer: this.#issuer, publicKey, end }, [
+      sequence(objectId("551d11"), element(0x04, names)),
+    ]);
+    return { key: pem(privateKey), cert };
+  }
+}
+
+let serial = 0;
+
+/** RFC 5280, section 4.1, in DER. */
+function certificate(
+  {
+    subject,
+    issuer,
+    publicKey,
+    end,
+  }: { subject: string; issuer: Named; publicKey: KeyObject; end: string },
+  extensions: Buffer[],
+): string {
+  serial += 1;
+  const ecdsaWithSha256 = sequence(objectId("2a8648ce3d040302"));
   const body = sequence(
     element(0xa0, integer(2)),
-    integer(1),
+    integer(serial),
     ecdsaWithSha256,
-    subject,
+    distinguished(issuer.name),
     sequence(utcTime("200101000000Z"), utcTime(end)),
-    subject,
+    distinguished(subject),
     publicKey.export({ type: "spki", format: "der" }),
-    element(0xa3, sequence(extension)),
+    element(0xa3, sequence(...extensions)),
   );
-  const signature = element(0x03, Buffer.of(0), sign("sha256", body, privateKey));
+  const signature = element(0x03, Buffer.of(0), sign("sha256", body, issuer.key));
   const der = sequence(body, ecdsaWithSha256, signature);
   const lines = der.toString("base64").match(/.{1,64}/g) ?? [];
-  return {
-    key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
-    cert: ["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n"),
-  };
+  return ["-----BEGIN CERTIFICATE-----", ...lines, "-----END CERTIFICATE-----", ""].join("\n");
 }
+
+const pem = (key: KeyObject) => key.export({ type: "pkcs8", format: "pem" }).toString();
+
+const distinguished = (name: string) =>
+  sequence(set(sequence(objectId("550403"), element(0x0c, Buffer.from(name)))));
 
 function element(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);

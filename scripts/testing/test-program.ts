@@ -12,9 +12,9 @@ const { TEST_ANSWER_MS = "0", TEST_STUCK } = process.env;
 
 const actors: RoleStart = {
   role: "actors",
-  async start({ natsUrl, logger }) {
+  async start({ access, logger }) {
     const bus = await connect({
-      ...readBusAddress(natsUrl),
+      ...readBusAddress(access("actors").url),
       maxReconnectAttempts: -1,
       reconnectTimeWait: 50,
     });

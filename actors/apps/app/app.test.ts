@@ -98,6 +98,27 @@ describe("app", () => {
     expect(app.run("getServing", {}).secrets).to.have.lengthOf(APP_SECRETS_MAX - 1);
   });
 
+  it("resealSecret() changes what is stored of a secret, and nothing that its app sees", () => {
+    const app = new App();
+    app.deploy();
+    app.run("putSecret", { name: "TOKEN", sealed: "v1.old.y" });
+    const before = app.run("get", {});
+    const { revision } = app.state;
+    app.run("resealSecret", { name: "TOKEN", from: "v1.old.y", to: "v1.new.y" });
+    expect(app.run("getServing", {}).secrets[0]?.sealed).to.equal("v1.new.y");
+    expect(app.run("get", {})).to.deep.equal(before);
+    expect(app.state.revision).to.equal(revision);
+  });
+
+  it("resealSecret() refuses where the secret was set or deleted meanwhile", () => {
+    const app = new App();
+    app.run("putSecret", { name: "TOKEN", sealed: "v1.set.y" });
+    const again = { name: "TOKEN", from: "v1.old.y", to: "v1.new.y" };
+    expect(refusal(() => app.run("resealSecret", again)).code).to.equal("conflict");
+    const other = { ...again, name: "OTHER" };
+    expect(refusal(() => app.run("resealSecret", other)).code).to.equal("conflict");
+  });
+
   it("putSecret() may come before the first version", () => {
     const app = new App();
     app.run("putSecret", { name: "TOKEN", sealed: "v1.x.y" });

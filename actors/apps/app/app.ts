@@ -137,6 +137,16 @@ export const appActor = defineActor(contract, {
       };
     },
 
+    resealSecret(state, { name, from, to }, { key, rows }) {
+      const row = rows.get(`secret.${name}`);
+      if (!row || !("secret" in row) || row.secret.sealed !== from) {
+        throw conflict(key, `its secret "${name}" was changed meanwhile`);
+      }
+      // Neither the revision nor the time changes: the value is the same, so no process needs to start again.
+      const resealed = { secret: { ...row.secret, sealed: to } };
+      return { state, rows: { [`secret.${name}`]: resealed }, reply: {} };
+    },
+
     deleteSecret(state, { name }, { key, now, rows }) {
       checkThere(state, key);
       if (!rows.has(`secret.${name}`)) throw notFound(key, `it has no secret "${name}"`);

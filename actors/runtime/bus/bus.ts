@@ -7,34 +7,23 @@ import {
   type StoredMsg,
 } from "@nats-io/jetstream";
 import {
-  connect,
-  credsAuthenticator,
   Empty,
   type Msg,
   type MsgHdrs,
   type NatsConnection,
+  PermissionViolationError,
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
-import {
-  BUS_CHANGE_MS,
-  BUS_CONNECT_MS,
-  BUS_REQUEST_MS,
-  JETSTREAM_ANSWER_MS,
-} from "../../../schemas/limits.ts";
-import { readBusAddress } from "./bus-address.ts";
+import { BUS_CHANGE_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
+import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
 import { untilLeaderAnswers } from "./leader-answer.ts";
 import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
-export interface BusOptions {
-  /** The URLs of all servers, separated by commas; they may hold user and password. */
-  url: string;
-  /** Contents of a NATS credentials file. */
-  credentials?: string;
-  /** Shown by `nats server report connections`. */
-  name: string;
+export interface BusOptions extends ConnectOptions {
   /** The listeners of all connections of this process to the same bus. Messages between them do not go by the server. */
   listeners?: Listeners;
 }
@@ -80,6 +69,7 @@ export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
   readonly writeHold: WriteHold;
+  readonly inboxes: Inboxes;
   #connected = true;
   #lostAt = 0;
   #disconnections = 0;
@@ -98,45 +88,27 @@ export class Bus {
   readonly #subscriptions = new Set<BusSubscription>();
 
   static async connect(options: BusOptions): Promise<Bus> {
-    const address = readBusAddress(options.url);
-    const connection = await connect({
-      ...address,
-      name: options.name,
-      ...(options.credentials && {
-        authenticator: credsAuthenticator(new TextEncoder().encode(options.credentials)),
-      }),
-      // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
-      maxReconnectAttempts: -1,
-      // Also while passwords are changed: the library would close a connection that is refused twice.
-      ignoreAuthErrorAbort: true,
-      reconnectTimeWait: 100,
-      reconnectJitter: 50,
-      pingInterval: 2_000,
-      maxPingOut: 2,
-      timeout: BUS_CONNECT_MS,
-      // A stack trace for each request would cost a third of the requests.
-      noAsyncTraces: true,
-    }).catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : cause;
-      throw new Error(`Cannot connect to the bus at ${address.servers.join(",")}: ${reason}`, {
-        cause,
-      });
-    });
+    const inboxes = inboxesOf(options.role);
+    const connection = await connectTo(options);
     // A request for the account would fail here while JetStream elects a leader.
     const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
     const jetstream = await jetstreamManager(connection, answering);
-    return new Bus(connection, jetstream, options.listeners);
+    return new Bus(connection, jetstream, { ...options, inboxes });
   }
 
   constructor(
     connection: NatsConnection,
     jetstream: JetStreamManager,
-    listeners: Listeners = new Map(),
+    {
+      listeners = new Map(),
+      inboxes = inboxesOf(undefined),
+    }: { listeners?: Listeners; inboxes?: Inboxes } = {},
   ) {
     this.connection = connection;
     this.jetstream = jetstream;
+    this.inboxes = inboxes;
     this.#listeners = listeners;
-    this.#requests = new Requests(connection);
+    this.#requests = new Requests(connection, inboxes.answers);
     this.writeHold = new WriteHold(connection);
     const closed = new BusLost("Cannot reach the bus: the connection is closed");
     void connection.closed().then(() => this.#requests.rejectAll(closed));
@@ -390,6 +362,9 @@ export class Bus {
         for (const reject of this.#waiting) reject(error);
         this.#requests.rejectAll(error);
         for (const listener of this.#disconnected) listener();
+      }
+      if (status.type === "error" && status.error instanceof PermissionViolationError) {
+        this.#requests.refuse(status.error.subject, status.error);
       }
       if (status.type === "reconnect") {
         this.#connected = true;

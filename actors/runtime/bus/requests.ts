@@ -21,13 +21,15 @@ interface Asked {
 
 export class Requests {
   readonly #connection: NatsConnection;
-  readonly #inbox = `_INBOX.${randomBytes(9).toString("hex")}`;
+  readonly #inbox: string;
   /** By the last token of where it is answered. */
   readonly #asked = new Map<number, Asked>();
   #lastNumber = 0;
 
-  constructor(connection: NatsConnection) {
+  /** Answers arrive below `prefix`. */
+  constructor(connection: NatsConnection, prefix: string) {
     this.#connection = connection;
+    this.#inbox = `${prefix}.${randomBytes(9).toString("hex")}`;
     connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, answer) => {
         if (!error) this.#take(answer);
@@ -53,6 +55,16 @@ export class Requests {
       const timer = setTimeout(late, timeoutMs);
       this.#asked.set(number, { subject, timer, resolve, reject });
     });
+  }
+
+  /** Rejects the open requests on a subject to which the user may not publish. */
+  refuse(subject: string, cause: Error): void {
+    for (const [number, asked] of this.#asked) {
+      if (asked.subject !== subject) continue;
+      this.#asked.delete(number);
+      clearTimeout(asked.timer);
+      asked.reject(new RequestError(cause.message, { cause }));
+    }
   }
 
   /** Rejects all open requests. */

@@ -121,7 +121,7 @@ export class BusActorClient implements ActorClient {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #client = randomBytes(6).toString("hex");
-  readonly #inbox = `_INBOX.${this.#client}`;
+  readonly #inbox: string;
   readonly #batches: CallBatches;
   readonly #pending = new Map<number, Pending>();
   /** Numbers of unanswered calls by address, the oldest first. */
@@ -133,6 +133,7 @@ export class BusActorClient implements ActorClient {
   constructor(bus: Bus, clock: Clock) {
     this.#bus = bus;
     this.#clock = clock;
+    this.#inbox = `${bus.inboxes.answers}.${this.#client}`;
     this.#batches = new CallBatches(bus, this.#inbox);
     bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
     // Calls and answers that were under way are lost.

@@ -1,6 +1,6 @@
 /**
  * Shows to Prometheus what waits on the bus, and whether the bus and all copies of its streams are there. Every process
- * shows the same figures.
+ * shows the same figures, as far as its user of the bus may read them.
  */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
@@ -20,13 +20,21 @@ interface QueueMetricsParts {
   clock: Clock;
   logger: Logger;
   registry: Registry;
+  /** False where the user of the bus may not read tasks, so that nobody knows the oldest one. */
+  readsTasks?: boolean;
 }
 
 /**
  * Reads the figures when the metrics are requested, and keeps them a few seconds. Leaves them out while the bus is
  * away.
  */
-export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts): void {
+export function exposeQueues({
+  bus,
+  clock,
+  logger,
+  registry,
+  readsTasks = true,
+}: QueueMetricsParts): void {
   let asked: { at: number; queues: Promise<Queues | undefined> } | undefined;
   const registers = [registry];
 
@@ -40,9 +48,11 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
   );
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
-  exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
-    oldestAt === undefined ? 0 : Math.max(0, clock.now() - oldestAt.getTime()) / 1_000,
-  );
+  if (readsTasks) {
+    exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
+      oldestAt === undefined ? 0 : Math.max(0, clock.now() - oldestAt.getTime()) / 1_000,
+    );
+  }
 
   function expose(name: MetricName, value: (queues: Queues) => number): void {
     new Gauge({
@@ -98,7 +108,7 @@ export function exposeQueues({ bus, clock, logger, registry }: QueueMetricsParts
     if (!bus.connected) return undefined;
     const answered = new AbortController();
     const late = clock.wait(QUEUE_FIGURES_MS_MAX, answered.signal).then(() => undefined);
-    const queues = readQueues(bus).catch((error: unknown) => {
+    const queues = readQueues(bus, { readsTasks }).catch((error: unknown) => {
       logger.warn({ err: error }, "queues not read");
       return undefined;
     });

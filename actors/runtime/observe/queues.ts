@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { STREAMS, sentSubject, turnSubjects } from "../../../schemas/subjects.ts";
 import { type Bus, NO_MESSAGE_FOUND } from "../bus/bus.ts";
+import { missingRight } from "../bus/missing-right.ts";
 
 /** A stream that does not say by then how its copies are counts as one that nobody can use: half of the above. */
 const STREAM_ANSWER_MS_MAX = 1_000;
@@ -29,13 +30,14 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
-  /** When the oldest waiting or running task was sent; undefined without one. */
+  /** When the oldest waiting or running task was sent; undefined without one, or where nobody knows. */
   oldestAt: Date | undefined;
 }
 
-export async function readQueues(bus: Bus): Promise<Queues> {
+/** Without `readsTasks` the age of the oldest task is unknown, since only its message has the time. */
+export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<Queues> {
   const [lanes, mail, dead, streams] = await Promise.all([
-    readLanes(bus),
+    readLanes(bus, readsTasks),
     // Beside the mail, MAIL holds one message per shard, which says how much of its outbox was sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
@@ -71,7 +73,7 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
  * A lane that serves its keys in turn has a consumer for each key, made by the first worker that takes one of its
  * tasks.
  */
-async function readLanes(bus: Bus): Promise<Lane[]> {
+async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
   const lanes = new Map<string, Lane & { subjects: Set<string> }>();
   const laneOf = (subject: string) => {
     const [, kind = "", lane = "", ...key] = subject.split(".");
@@ -96,7 +98,8 @@ async function readLanes(bus: Bus): Promise<Lane[]> {
     [...lanes.values()]
       .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
       .map(async ({ subjects, waiting: all, running, kind, lane }) => {
-        const sent = await Promise.all([...subjects].map((subject) => firstSentAt(bus, subject)));
+        const read = readsTasks ? [...subjects] : [];
+        const sent = await Promise.all(read.map((subject) => firstSentAt(bus, subject)));
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
         // A task may have ended between the two readings.
@@ -110,6 +113,8 @@ async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined>
     const query = { seq: 1, next_by_subj: subject };
     return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
   } catch (error) {
+    // An operator sees the queue, and may not read what is in it.
+    if (missingRight(error)) return undefined;
     // The task has ended meanwhile.
     if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
     throw error;

@@ -52,9 +52,15 @@ export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
 
 /** The newest values under a filter, without those that were removed. */
 async function lastOf(bus: Bus, { stream }: StateSubjects, filter: string): Promise<StoredMsg[]> {
-  const found = await bus.jetstream.direct.getLastMessagesFor(stream, { multi_last: [filter] });
+  // One by one: the user of an operator may read these keys, and no others of the bucket.
+  const found = await Promise.all(
+    (await bus.subjectsOf(stream, filter)).map((subject) =>
+      bus.jetstream.direct.getMessage(stream, { last_by_subj: subject }),
+    ),
+  );
   const values: StoredMsg[] = [];
-  for await (const stored of found) {
+  for (const stored of found) {
+    if (!stored) continue;
     const { header } = stored;
     if (!header.has("KV-Operation") && !header.has("Nats-Marker-Reason")) values.push(stored);
   }

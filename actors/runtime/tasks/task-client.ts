@@ -91,7 +91,7 @@ class WaitingRun<R> {
     this.#clock = clock;
     this.#task = task;
     this.#id = id;
-    this.#inbox = `_INBOX.${id}`;
+    this.#inbox = `${bus.inboxes.tasks}.${id}`;
     this.#queuedAt = clock.monotonic();
     this.#input = Buffer.from(JSON.stringify(task.input));
     this.#done.promise.catch(() => {}); // It is awaited only once the task is queued.

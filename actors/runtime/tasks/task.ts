@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 const SUBJECT_TOKEN = /^[\w-]{1,128}$/;
-const INBOX = /^_INBOX\.[\w-]{1,128}$/;
+const INBOX = /^_(?:INBOX|TASK_[a-z]+)\.[\w-]{1,128}$/;
 
 export const Task = z.object({
   // Both become subjects of the bus.

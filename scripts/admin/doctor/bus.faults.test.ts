@@ -7,6 +7,7 @@ import { configFromEnvironment } from "../../config.ts";
 import { DoctorScene } from "../../testing/doctor-scene.ts";
 import { startTcpServer } from "../../testing/loopback-server.ts";
 import { startCluster, startNats } from "../../testing/nats-server.ts";
+import { SecuredNats } from "../../testing/secured-nats.ts";
 import { until } from "../../testing/until.ts";
 import { checkClock } from "./clock.ts";
 
@@ -18,19 +19,33 @@ describe("doctor's checks of the bus", function () {
   });
   afterEach(() => scene[Symbol.asyncDispose]());
 
-  it("is good where it answers with streams on it", async () => {
+  it("is good where it answers with streams on it, for each role with its own user", async () => {
+    await using nats = await SecuredNats.start();
+    await declare([nats.server.url], 1);
+    for (const role of ["gateway", "actors", "browser"] as const) {
+      const { status, findings } = await scene.report(["bus", "streams", "clock"], {
+        ...nats.settings(role),
+        TRUNKLINE_ROLES: role,
+      });
+      expect(findings.map(({ about }) => about)).to.deep.equal([
+        "bus",
+        `permissions of ${role}`,
+        "streams",
+        "clock",
+      ]);
+      expect(status).to.equal("good");
+    }
+    const refused = nats.violations.filter((line) => !line.includes('"doctor.everything"'));
+    expect(refused).to.deep.equal([]);
+  });
+
+  it("warns where one user has all rights", async () => {
     await using server = await startNats();
     await declare([server.url], 1);
-    const { status, findings } = await scene.report(["bus", "streams", "clock"], {
-      TRUNKLINE_NATS_URL: server.url,
-    });
-    expect(findings.map(({ about }) => about)).to.deep.equal([
-      "bus",
-      "permissions",
-      "streams",
-      "clock",
-    ]);
-    expect(status).to.equal("good");
+    const environment = { TRUNKLINE_NATS_URL: server.url };
+    const { level, about, mend } = await scene.finding(["bus", "streams"], environment);
+    expect({ level, about }).to.deep.equal({ level: "warning", about: "users of the bus" });
+    expect(mend).to.include("trunkline admin bus-credentials");
   });
 
   it("fails where nats-server was stopped", async () => {

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { type PeerCertificate, type TLSSocket, connect as tlsConnect } from "node:tls";
 import { readBusAddress } from "../../../actors/runtime/bus/bus-address.ts";
+import type { BusTls } from "../../../actors/runtime/bus/bus-tls.ts";
 import { type DoctorContext, type Finding, good, type Level } from "./check.ts";
 
 const DAY_MS = 86_400_000;
@@ -21,6 +22,8 @@ interface Place {
   port: number;
   /** Whether the server speaks the protocol of NATS, which turns to TLS after its first line. */
   isBus: boolean;
+  /** Files for TLS to the bus. */
+  tls?: BusTls;
 }
 
 export async function checkCertificates({
@@ -28,9 +31,14 @@ export async function checkCertificates({
   clock,
 }: DoctorContext): Promise<readonly Finding[]> {
   const now = clock.now();
-  const places = [...publicPlaces(config), ...busPlaces(config.natsUrl)];
+  const places = [...publicPlaces(config), ...busPlaces(config)];
   const served = await Promise.all(places.map((place) => servedFinding(place, now)));
-  return [...served, ...authorityFindings(config.gitCa, now)];
+  const files = [
+    { setting: "TRUNKLINE_GIT_CA", path: config.gitCa, expired: "warning" },
+    { setting: "TRUNKLINE_NATS_CA", path: config.natsTls?.caFile, expired: "failure" },
+    { setting: "TRUNKLINE_NATS_CERT", path: config.natsTls?.certFile, expired: "failure" },
+  ] as const;
+  return [...served, ...files.flatMap((file) => fileFindings(file, now))];
 }
 
 /** Each app has two labels below the domain of apps, which need a wildcard of their own. */
@@ -46,15 +54,16 @@ function publicPlaces({ publicUrl, appsDomain }: DoctorContext["config"]): Place
   return [place, { ...apps, isBus: false }];
 }
 
-function busPlaces(urls: string | undefined): Place[] {
-  if (urls === undefined || !/\b(tls|wss):/.test(urls)) return [];
+function busPlaces({ natsUrl: urls, natsTls: tls }: DoctorContext["config"]): Place[] {
+  if (urls === undefined || (!tls && !/\b(tls|wss):/.test(urls))) return [];
   return readBusAddress(urls)
     .servers.map((text) => new URL(text))
     .map(({ protocol, hostname, port }) => ({
       about: `certificate of the bus at ${hostname}`,
       host: hostname.replace(/^\[|\]$/g, ""),
       port: Number(port) || NATS_PORT,
-      isBus: protocol === "tls:",
+      isBus: protocol === "tls:" || protocol === "nats:",
+      ...(tls && { tls }),
     }));
 }
 
@@ -66,11 +75,11 @@ async function servedFinding(place: Place, now: number): Promise<Finding> {
     const signal = AbortSignal.timeout(CONNECT_MS_MAX);
     await once(socket, "connect", { signal });
     if (place.isBus) await once(socket, "data", { signal });
-    const secure = await handshake(socket, host, signal);
+    const secure = await handshake(socket, place, signal);
     const certificate = secure.getPeerCertificate();
     // Node has a code here in place of the error.
     const problem: unknown = secure.authorizationError;
-    return judge({ about, certificate, problem, now });
+    return judge({ about, certificate, problem, now, isBus: place.isBus });
   } catch (error) {
     const reason = error instanceof Error && "code" in error ? error.code : error;
     const found = `no TLS at ${host}:${port} (${reason})`;
@@ -80,9 +89,19 @@ async function servedFinding(place: Place, now: number): Promise<Finding> {
   }
 }
 
-async function handshake(socket: Socket, host: string, signal: AbortSignal): Promise<TLSSocket> {
+async function handshake(
+  socket: Socket,
+  { host, tls = {} }: Place,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
   const name = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
-  const secure = tlsConnect({ socket, ...name, rejectUnauthorized: false });
+  const { caFile, certFile, keyFile } = tls;
+  const secure = tlsConnect({
+    ...{ socket, ...name, rejectUnauthorized: false },
+    ...(caFile !== undefined && { ca: readFileSync(caFile) }),
+    ...(certFile !== undefined && { cert: readFileSync(certFile) }),
+    ...(keyFile !== undefined && { key: readFileSync(keyFile) }),
+  });
   await once(secure, "secureConnect", { signal });
   return secure;
 }
@@ -92,14 +111,21 @@ function judge({
   certificate,
   problem,
   now,
+  isBus,
 }: {
   about: string;
   certificate: PeerCertificate;
   problem: unknown;
   now: number;
+  isBus: boolean;
 }): Finding {
   const finding = expiryFinding({ about, end: certificate.valid_to, now, expired: "failure" });
   if (finding.level !== "good" || !problem) return finding;
+  if (isBus) {
+    const wanted = "a certificate for this name that the authority in TRUNKLINE_NATS_CA signed";
+    const mend = "correct TRUNKLINE_NATS_CA, or give the server another certificate";
+    return { level: "failure", about, found: String(problem), wanted, mend };
+  }
   const wanted = "a certificate for this name that clients trust";
   const mend = "let the proxy get a certificate for this name, or give clients its authority";
   return { level: "warning", about, found: String(problem), wanted, mend };
@@ -125,20 +151,22 @@ function expiryFinding({
   return { level: isExpired ? expired : "warning", about, found, wanted, mend };
 }
 
-/** An authority that has expired leaves imports from its hosts alone without trust. */
-function authorityFindings(path: string | undefined, now: number): Finding[] {
+/** An authority for imports that has expired leaves its hosts alone without trust; one of the bus leaves all. */
+function fileFindings(
+  { setting: about, path, expired }: { setting: string; path: string | undefined; expired: Level },
+  now: number,
+): Finding[] {
   if (path === undefined) return [];
-  const about = "TRUNKLINE_GIT_CA";
   try {
     const texts = readFileSync(path, "latin1").match(CERTIFICATE) ?? [];
     if (texts.length === 0) throw new Error("no certificate in PEM");
     return texts.map((text) => {
       const { validTo: end } = new X509Certificate(text);
-      return expiryFinding({ about, end, now, expired: "warning" });
+      return expiryFinding({ about, end, now, expired });
     });
   } catch (error) {
     const found = `"${path}": ${error instanceof Error ? error.message : error}`;
     const wanted = "a file of certificates in PEM";
-    return [{ level: "failure", about, found, wanted, mend: "correct TRUNKLINE_GIT_CA" }];
+    return [{ level: "failure", about, found, wanted, mend: `correct ${about}` }];
   }
 }

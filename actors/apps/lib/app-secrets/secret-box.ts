@@ -81,11 +81,19 @@ export class SecretBox {
     }
   }
 
+  /** Ids of the keys, that of the one that seals first. An id is no secret. */
+  get keyIds(): string[] {
+    return this.#keys.map(({ id }) => id);
+  }
+
   /** True where an older key sealed it: to be sealed anew when there is an occasion. */
   isOutdated(sealed: string): boolean {
-    return SEALED.exec(sealed)?.[1] !== this.#keys[0].id;
+    return keyIdOf(sealed) !== this.#keys[0].id;
   }
 }
+
+/** The id of the key that sealed it; undefined where it is nothing that was sealed. */
+export const keyIdOf = (sealed: string): string | undefined => SEALED.exec(sealed)?.[1];
 
 export const newSecretKey = () => randomBytes(SECRET_KEY_BYTES).toString("base64");
 

@@ -1,0 +1,68 @@
+/** TLS to the servers of the bus: its files, and the reason why a connection failed, in the words of our settings. */
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
+
+/** Paths of files in PEM. They are read at each connection, so that renewed ones are used. */
+export interface BusTls {
+  /** Authorities that sign the certificates of the servers; without it the system's. */
+  caFile?: string;
+  /** The certificate of this client and its key, for servers that ask for one. */
+  certFile?: string;
+  keyFile?: string;
+}
+
+/**
+ * Options for `connect`, or undefined where a server decides whether there is TLS. A certificate must be for one of the
+ * configured servers. The library checks that of a server with an IP address against `localhost` (3.4.0), and servers
+ * that it learns of may have other addresses than the settings.
+ */
+export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
+  const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));
+  if (!tls && !servers.some((server) => server.startsWith("tls:"))) return undefined;
+  return {
+    ...tls,
+    checkServerIdentity(_name: string, certificate: PeerCertificate): Error | undefined {
+      const errors = hosts.map((host) => checkServerIdentity(host, certificate));
+      return errors.includes(undefined) ? undefined : errors[0];
+    },
+  };
+}
+
+const UNTRUSTED = new Set([
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "CERT_SIGNATURE_FAILURE",
+]);
+
+/** Returns one line about the error of a connection. */
+export function connectProblem(error: unknown): string {
+  const [code, message] = [codeOf(error), messageOf(error)];
+  if (code === "CERT_HAS_EXPIRED") return "the server's certificate has expired";
+  if (code === "CERT_NOT_YET_VALID")
+    return "the server's certificate is not valid yet; compare the clocks";
+  if (UNTRUSTED.has(code)) {
+    const expected = "expected TRUNKLINE_NATS_CA to hold the authority that signed it";
+    return `the server's certificate is not trusted (${code}): ${expected}`;
+  }
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    return "the server's certificate is for other names than TRUNKLINE_NATS_URL has";
+  }
+  if (message.includes("does not support 'tls'"))
+    return "the server has no TLS, which the settings ask for";
+  if (/ALERT_(CERTIFICATE|BAD_CERTIFICATE|UNKNOWN_CA)|CERTIFICATE_REQUIRED/.test(code)) {
+    return `the server refuses TRUNKLINE_NATS_CERT (${code})`;
+  }
+  return message;
+}
+
+/** The code of the error or of its nearest cause that has one. */
+function codeOf(error: unknown): string {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ("code" in at && typeof at.code === "string") return at.code;
+  }
+  return "";
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,62 @@
+/** Connects to the servers of the bus as one of its users. */
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  nkeyAuthenticator,
+} from "@nats-io/transport-node";
+import { BUS_CONNECT_MS } from "../../../schemas/limits.ts";
+import { inboxesOf } from "../../../schemas/subjects.ts";
+import { readBusAddress } from "./bus-address.ts";
+import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
+
+export interface ConnectOptions {
+  /** The URLs of all servers, separated by commas; they may hold user and password. */
+  url: string;
+  /** Contents of a NATS credentials file. */
+  credentials?: string;
+  /** Seed of a user's NKey, in place of a password. */
+  nkey?: string;
+  /** The role whose user this is. Its answers arrive where no other role may listen. */
+  role?: string;
+  tls?: BusTls;
+  /** Shown by `nats server report connections`. */
+  name: string;
+}
+
+/** Rejects with one line, which names the servers and no password. */
+export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
+  const { servers, ...password } = readBusAddress(login.url);
+  const tls = tlsOptions(login.tls, servers);
+  return await connect({
+    servers,
+    ...authenticationOf(login, password),
+    name: login.name,
+    inboxPrefix: inboxesOf(login.role).answers,
+    ...(tls && { tls }),
+    // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
+    maxReconnectAttempts: -1,
+    // Also while passwords are changed: the library would close a connection that is refused twice.
+    ignoreAuthErrorAbort: true,
+    reconnectTimeWait: 100,
+    reconnectJitter: 50,
+    pingInterval: 2_000,
+    maxPingOut: 2,
+    timeout: BUS_CONNECT_MS,
+    // A stack trace for each request would cost a third of the requests.
+    noAsyncTraces: true,
+  }).catch((cause: unknown) => {
+    const at = servers.join(",");
+    throw new Error(`Cannot connect to the bus at ${at}: ${connectProblem(cause)}`, { cause });
+  });
+}
+
+function authenticationOf(
+  { credentials, nkey }: Pick<ConnectOptions, "credentials" | "nkey">,
+  password: { user?: string; pass?: string },
+) {
+  const bytes = (text: string) => new TextEncoder().encode(text.trim());
+  if (nkey !== undefined) return { authenticator: nkeyAuthenticator(bytes(nkey)) };
+  if (credentials) return { ...password, authenticator: credsAuthenticator(bytes(credentials)) };
+  return password;
+}

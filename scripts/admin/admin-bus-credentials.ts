@@ -1,0 +1,49 @@
+/** `trunkline admin bus-credentials <folder>`: makes a user of the bus for each role, and the servers' part of them. */
+import { readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { BUS_USERS } from "../bus-users/permissions.ts";
+import { makeSeeds, seedFile } from "../bus-users/seeds.ts";
+import { SERVER_PART, serverPart } from "../bus-users/server-part.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** The beginning of a file that this command made, which it may replace. */
+const OURS = "# The users of the bus and their permissions.";
+
+/**
+ * Makes the files that the folder lacks. A seed that is there stays. The servers' part is made anew, since each version
+ * has permissions of its own. Prints what became of each file.
+ */
+export async function adminBusCredentials(
+  [name, ...surplus]: readonly string[],
+  _environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (name === undefined || surplus.length > 0) {
+    throw new UsageError('Cannot run "admin bus-credentials": expected a folder after it');
+  }
+  const folder = resolve(name);
+  const part = join(folder, SERVER_PART);
+  const before = await readIfThere(part);
+  if (before !== undefined && !before.startsWith(OURS)) {
+    throw new Error(`Cannot replace ${part}: this command did not make it; move it away`);
+  }
+  const { made, publicKeys } = await makeSeeds(folder);
+  for (const user of BUS_USERS) {
+    console.log(`${made.includes(user) ? "made" : "kept"}      ${seedFile(folder, user)}`);
+  }
+  const text = serverPart(publicKeys);
+  if (text !== before) await writeFile(part, text);
+  const became = before === undefined ? "made" : text === before ? "unchanged" : "replaced";
+  console.log(`${became.padEnd(9)} ${part}`);
+  console.log(`
+Give each server ${SERVER_PART}, beside deploy/nats-secure.conf, and reload it: nats-server --signal reload.
+Give each process the seed of its role alone: TRUNKLINE_NATS_NKEYS=<path of the seed>.`);
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}

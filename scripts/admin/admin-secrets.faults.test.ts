@@ -1,0 +1,96 @@
+import { join } from "node:path";
+import { expect } from "chai";
+import { appActor } from "../../actors/apps/app/app.ts";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import { outgoingWebhookActor } from "../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
+import { TASKS } from "../../actors/main.ts";
+import { app } from "../../schemas/apps/app.ts";
+import { OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
+import { startWorld } from "../testing/actor-world.ts";
+import { runCommand } from "../testing/command-line.ts";
+import { until } from "../testing/until.ts";
+
+const MAIN = join(import.meta.dirname, "../trunkline.ts");
+const ACCOUNT = "a".repeat(32);
+const KEY = `${ACCOUNT}.hooks`;
+const AGENT = `${KEY}.Counter.one`;
+
+describe("admin secrets", function () {
+  this.timeout(120_000);
+
+  it("seals the secrets of apps with the newest key, and says when an older one is not needed any more", async () => {
+    const [old, recent] = [newSecretKey(), newSecretKey()];
+    const [oldBox, box] = [new SecretBox([old]), new SecretBox([recent, old])];
+    await using world = await startWorld({
+      definitions: [appActor, outgoingWebhookActor],
+      tasks: TASKS,
+    });
+    await world.host();
+    const seal = (name: string, by = oldBox) =>
+      by.seal(`value of ${name}`, { accountId: ACCOUNT, app: "hooks", name });
+    for (const name of ["ONE", "TWO"]) {
+      await world.client.call(app, KEY, "putSecret", { name, sealed: seal(name) });
+    }
+    await world.client.call(app, KEY, "putSecret", { name: "NEW", sealed: seal("NEW", box) });
+    const [recentId, oldId] = box.keyIds;
+    const run = async (parameters: string[], keys: string) => {
+      const { code, stdout, stderr } = await runCommand(
+        process.execPath,
+        [MAIN, "admin", "secrets", ...parameters],
+        { TRUNKLINE_NATS_URL: world.url, TRUNKLINE_SECRETS_KEY: keys },
+      );
+      expect(code, stderr).to.equal(0);
+      return stdout.trim().replaceAll(/ {2,}/g, " ").split("\n");
+    };
+    const both = `${recent},${old}`;
+    // The host writes rows to their keys a moment later.
+    await until(
+      "all are counted",
+      async () => (await run([], both)).at(2) === `${oldId} 2 0 still needed`,
+    );
+    expect((await run([], recent)).at(-1)).to.equal(
+      `${oldId} 2 0 missing: add it to TRUNKLINE_SECRETS_KEY`,
+    );
+    expect((await run(["reseal"], both)).at(0)).to.equal("2 of 2 secrets sealed anew");
+    await until(
+      "they are stored",
+      async () => (await run([], both)).at(1) === `${recentId} 3 0 seals`,
+    );
+    expect(await run(["reseal"], both)).to.deep.equal([
+      "0 of 0 secrets sealed anew",
+      "",
+      "KEY SECRETS OF APPS OF WEBHOOKS USE",
+      `${recentId} 3 0 seals`,
+      `${oldId} 0 0 no longer needed`,
+    ]);
+    // A webhook keeps the secret that user code gave it, and is removed 30 days after its end at the latest.
+    await world.client.call(outgoingWebhook, AGENT, "send", {
+      id: "first",
+      url: "https://example.com/hook",
+      payload: { text: "{}" },
+      payloadBytes: 2,
+      secret: { sealed: seal(OUTGOING_SECRET) },
+    });
+    await until(
+      "it is counted",
+      async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
+    );
+  });
+
+  it("names the key that is missing to seal a secret anew", async () => {
+    const [old, recent] = [newSecretKey(), newSecretKey()];
+    await using world = await startWorld({ definitions: [appActor], tasks: TASKS });
+    await world.host();
+    const sealedFor = { accountId: ACCOUNT, app: "hooks", name: "ONE" };
+    const sealed = new SecretBox([old]).seal("value", sealedFor);
+    await world.client.call(app, KEY, "putSecret", { name: "ONE", sealed });
+    const end = await until("it is stored", async () => {
+      const ended = await runCommand(process.execPath, [MAIN, "admin", "secrets", "reseal"], {
+        TRUNKLINE_NATS_URL: world.url,
+        TRUNKLINE_SECRETS_KEY: recent,
+      });
+      return ended.code === 0 ? undefined : ended;
+    });
+    expect(end.stderr).to.include("Cannot open secret ONE of app hooks").and.not.include(old);
+  });
+});

@@ -1,0 +1,141 @@
+/** `trunkline admin secrets`: shows which keys seal the stored secrets, and seals them with the newest key. */
+import { z } from "zod";
+import { openSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
+import { keyIdOf, type SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
+import { app, SealedSecret } from "../../schemas/apps/app.ts";
+import { readAppKey } from "../../schemas/apps/app-names.ts";
+import { outgoingWebhook, SigningSecrets } from "../../schemas/apps/outgoing-webhook.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { STATE_BUCKETS } from "../../schemas/limits.ts";
+import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
+import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { configFromEnvironment } from "../config.ts";
+import { table } from "./table.ts";
+import { UsageError } from "./usage-error.ts";
+import { withBus } from "./with-bus.ts";
+
+const READS_AT_ONCE = 32;
+
+const SecretRow = z.object({ secret: SealedSecret });
+const WebhookRow = z.object({ secret: SigningSecrets.optional() });
+const JobRow = z.object({ secret: z.string() });
+
+/** A secret of an app, as it is stored. */
+interface StoredSecret {
+  /** The key of its app. */
+  of: string;
+  name: string;
+  sealed: string;
+}
+
+interface StoredSecrets {
+  ofApps: StoredSecret[];
+  /** The secrets of webhooks of apps, which are kept 30 days, and of rendering jobs, which are kept until their end. */
+  ofWebhooks: string[];
+}
+
+/** `reseal` seals secrets of apps anew that an older key sealed. Without it the command changes nothing. */
+export async function adminSecrets(
+  [verb, ...surplus]: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if ((verb !== undefined && verb !== "reseal") || surplus.length > 0) {
+    throw new UsageError('Cannot run "admin secrets": expected nothing or reseal after it');
+  }
+  const box = await openSecretBox(configFromEnvironment(environment));
+  await withBus(environment, async (bus) => {
+    if (verb === "reseal") console.log(await reseal(bus, box));
+    console.log(report(await readSecrets(bus), box));
+  });
+}
+
+/** Returns a line about what was done. */
+async function reseal(bus: Bus, box: SecretBox): Promise<string> {
+  const actors = new BusActorClient(bus, systemClock);
+  const { ofApps } = await readSecrets(bus);
+  const outdated = ofApps.filter(({ sealed }) => box.isOutdated(sealed));
+  let changed = 0;
+  for (const { of, name, sealed } of outdated) {
+    const sealedFor = { ...readAppKey(of), name };
+    const to = box.seal(box.open(sealed, sealedFor), sealedFor);
+    try {
+      await actors.call(app, of, "resealSecret", { name, from: sealed, to });
+      changed += 1;
+    } catch (error) {
+      // It was set or deleted meanwhile; the report shows whether an older key is still in use.
+      if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
+    }
+  }
+  return `${changed} of ${outdated.length} secrets sealed anew\n`;
+}
+
+function report({ ofApps, ofWebhooks }: StoredSecrets, box: SecretBox): string {
+  const known = box.keyIds;
+  const counts = new Map(known.map((id) => [id, { apps: 0, webhooks: 0 }]));
+  const count = (sealed: string, where: "apps" | "webhooks") => {
+    const id = keyIdOf(sealed) ?? "unreadable";
+    const found = counts.get(id) ?? { apps: 0, webhooks: 0 };
+    found[where] += 1;
+    counts.set(id, found);
+  };
+  for (const { sealed } of ofApps) count(sealed, "apps");
+  for (const sealed of ofWebhooks) count(sealed, "webhooks");
+  const rows = [...counts].map(([id, { apps, webhooks }]) => {
+    const isUnused = apps + webhooks === 0;
+    const use = !known.includes(id)
+      ? "missing: add it to TRUNKLINE_SECRETS_KEY"
+      : id === known[0]
+        ? "seals"
+        : isUnused
+          ? "no longer needed"
+          : "still needed";
+    return [id, apps, webhooks, use];
+  });
+  return table(["KEY", "SECRETS OF APPS", "OF WEBHOOKS", "USE"], rows);
+}
+
+/** Reads the rows as they are stored. A change of the last second may be missing. */
+async function readSecrets(bus: Bus): Promise<StoredSecrets> {
+  const found: StoredSecrets = { ofApps: [], ofWebhooks: [] };
+  const turns = new Semaphore(READS_AT_ONCE);
+  for (let index = 0; index < STATE_BUCKETS; index++) {
+    const subjects = stateSubjects(stateBucket(index));
+    const rowsOf = async (kind: string, begins: string) =>
+      (await bus.subjectsOf(subjects.stream, subjects.beneath(kind))).filter(
+        (subject) =>
+          subject.includes(".=.") &&
+          !subject.endsWith(".=.=") &&
+          subjects.rowName(subject).startsWith(begins),
+      );
+    const read = async (subject: string) =>
+      await turns.run(() => bus.readLast(subjects.stream, subject));
+    const ofApps = (await rowsOf(app.kind, "secret.")).map(async (subject) => {
+      const row = SecretRow.safeParse(readJson(await read(subject)));
+      if (!row.success) return;
+      const { name, sealed } = row.data.secret;
+      found.ofApps.push({ of: subjects.keyOf(app.kind, subject), name, sealed });
+    });
+    const ofWebhooks = (await rowsOf(outgoingWebhook.kind, "webhook/")).map(async (subject) => {
+      const row = WebhookRow.safeParse(readJson(await read(subject)));
+      for (const secret of [row.data?.secret ?? []].flat()) {
+        if ("sealed" in secret) found.ofWebhooks.push(secret.sealed);
+      }
+    });
+    const ofJobs = (await rowsOf(renderJobs.kind, "")).map(async (subject) => {
+      const row = JobRow.safeParse(readJson(await read(subject)));
+      if (row.success) found.ofWebhooks.push(row.data.secret);
+    });
+    await Promise.all([...ofApps, ...ofWebhooks, ...ofJobs]);
+  }
+  return found;
+}
+
+/** Undefined for a row that was removed, which has no content. */
+function readJson(stored: { string(): string } | undefined): unknown {
+  const text = stored?.string() ?? "";
+  return text === "" ? undefined : JSON.parse(text);
+}

@@ -1,0 +1,327 @@
+import { setImmediate as turn } from "node:timers/promises";
+import {
+  connect,
+  type NatsConnection,
+  nkeyAuthenticator,
+  PermissionViolationError,
+} from "@nats-io/transport-node";
+import { expect } from "chai";
+import { TASKS } from "../../actors/main.ts";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { declareStreams } from "../../deploy/streams.ts";
+import {
+  inboxesOf,
+  STREAMS,
+  stateBucket,
+  stateSubjects,
+  taskConsumer,
+  taskSubject,
+} from "../../schemas/subjects.ts";
+import { SecuredNats } from "../testing/secured-nats.ts";
+import { BUS_USERS, type BusUserName } from "./permissions.ts";
+
+type Operation = "publish" | "subscribe";
+type Act = readonly [user: BusUserName, operation: Operation, subject: string];
+
+const API = "$JS.API";
+const STATE = stateSubjects(stateBucket(0));
+const ROLES = ["gateway", "actors", "browser"] as const;
+/** The role that takes the tasks of a kind. */
+const TAKES: Record<string, (typeof ROLES)[number]> = {
+  "app-purge": "actors",
+  "crawl-page": "browser",
+  "dns-check": "browser",
+  "git-upkeep": "gateway",
+  "logo-fetch": "browser",
+  render: "browser",
+  "repo-import": "gateway",
+  "webhook-post": "actors",
+};
+const LANES = TASKS.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
+
+/** What a user must not do, by the reason. */
+const FORBIDDEN: Record<string, readonly Act[]> = {
+  "a browser worker writes no state": [
+    ["browser", "publish", STATE.value("account.a")],
+    ["browser", "publish", STATE.epoch(0)],
+    ["browser", "publish", STATE.lease("other")],
+    ["browser", "publish", STATE.journal("other", 0)],
+    ["browser", "publish", "mail.0.app.a.hooks"],
+    ["browser", "publish", "sent.0"],
+    ["browser", "publish", "agentlog.a.hooks.Agent.one"],
+    ["browser", "publish", `${API}.STREAM.PURGE.${STATE.stream}`],
+    ["browser", "publish", `${API}.STREAM.MSG.DELETE.${STATE.stream}`],
+    ["browser", "publish", `${API}.STREAM.DELETE.${STATE.stream}`],
+    ["browser", "publish", `${API}.STREAM.RESTORE.${STATE.stream}`],
+  ],
+  "a browser worker reads no secrets": [
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STATE.stream}`],
+    ["browser", "publish", `${API}.DIRECT.GET.${STATE.stream}`],
+    ["browser", "publish", `${API}.DIRECT.GET.${STATE.stream}.${STATE.value("oauth-keys.main")}`],
+    ["browser", "publish", `${API}.CONSUMER.CREATE.${STATE.stream}`],
+    ["browser", "publish", `${API}.CONSUMER.CREATE.${STATE.stream}.x.${STATE.value("app.>")}`],
+    ["browser", "publish", `${API}.STREAM.SNAPSHOT.${STATE.stream}`],
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STREAMS.apps}`],
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STREAMS.packs}`],
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STREAMS.agents}`],
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STREAMS.tasks}`],
+    ["browser", "publish", `${API}.STREAM.MSG.GET.${STREAMS.mail}`],
+    ["browser", "publish", `${API}.DIRECT.GET.${STREAMS.dead}`],
+    ["browser", "subscribe", STATE.all],
+    ["browser", "subscribe", "mail.>"],
+    ["browser", "subscribe", "agentlog.>"],
+    ["browser", "subscribe", "applog.>"],
+    ["browser", "subscribe", "blob.>"],
+    ["browser", "subscribe", ">"],
+  ],
+  "a browser worker publishes to no actor but those of its tasks": [
+    ["browser", "publish", "shard.0.user.a@example=2Ecom"],
+    ["browser", "publish", "shard.0.api-token.a"],
+    ["browser", "publish", "shard.0.app.a.hooks"],
+    ["browser", "publish", "shard.0.oauth-keys.main"],
+    ["browser", "publish", "shard.0.session.a"],
+    ["browser", "publish", "shard.0.repo.a"],
+    ["browser", "publish", "shard.0.agent.a"],
+    ["browser", "publish", "mail.0.repo.a"],
+    ["browser", "publish", "opened.0"],
+    ["browser", "publish", "live.account.a"],
+    ["browser", "publish", "app-rest"],
+    ["browser", "publish", "app-token"],
+    ["browser", "subscribe", "shard.>"],
+    ["browser", "subscribe", "app-rest"],
+  ],
+  "a browser worker queues tasks of no other role": [
+    ["browser", "publish", taskSubject("webhook-post", "post")],
+    ["browser", "publish", taskSubject("git-upkeep", "upkeep")],
+    ["browser", "publish", "dead.webhook-post.a"],
+    ["browser", "publish", `${API}.STREAM.MSG.DELETE.${STREAMS.tasks}`],
+    ["browser", "publish", `${API}.STREAM.PURGE.${STREAMS.tasks}`],
+    ["browser", "publish", `${API}.CONSUMER.CREATE.${STREAMS.tasks}`],
+    ["browser", "publish", `${API}.CONSUMER.CREATE.${STREAMS.tasks}.x.task.webhook-post.post`],
+    ["browser", "publish", `${API}.CONSUMER.DURABLE.CREATE.${STREAMS.tasks}.x`],
+    ["browser", "publish", `${API}.CONSUMER.DELETE.${STREAMS.tasks}.render-interactive`],
+  ],
+  "a gateway writes no state and takes no place of a host": [
+    ["gateway", "publish", STATE.value("account.a")],
+    ["gateway", "publish", STATE.epoch(0)],
+    ["gateway", "publish", `${API}.STREAM.PURGE.${STATE.stream}`],
+    ["gateway", "publish", `${API}.STREAM.MSG.DELETE.${STATE.stream}`],
+    ["gateway", "publish", `${API}.CONSUMER.CREATE.${STATE.stream}`],
+    ["gateway", "publish", "agentlog.a.hooks.Agent.one"],
+    ["gateway", "publish", "opened.0"],
+    ["gateway", "publish", "live.account.a"],
+    ["gateway", "subscribe", "shard.>"],
+    ["gateway", "subscribe", "present.*"],
+    ["gateway", "subscribe", STATE.all],
+    ["gateway", "subscribe", "queued.render.*"],
+  ],
+  "an actors process reads no packs and no crawled pages": [
+    ["actors", "publish", `${API}.STREAM.MSG.GET.${STREAMS.packs}`],
+    ["actors", "publish", `${API}.STREAM.PURGE.${STREAMS.packs}`],
+    ["actors", "publish", `${API}.DIRECT.GET.${STREAMS.crawl}.blob.crawl.a.=.head`],
+    ["actors", "publish", "blob.git.a.b.=.head"],
+    ["actors", "publish", "blob.crawl.a.b.=.head"],
+  ],
+  "only the role actors makes streams, and none deletes one": [
+    ["gateway", "publish", `${API}.STREAM.CREATE.NEW`],
+    ["browser", "publish", `${API}.STREAM.CREATE.NEW`],
+    ["gateway", "publish", `${API}.STREAM.UPDATE.${STREAMS.tasks}`],
+    ["browser", "publish", `${API}.STREAM.UPDATE.${STREAMS.tasks}`],
+    ...ROLES.map((role) => [role, "publish", `${API}.STREAM.DELETE.${STREAMS.cache}`] as const),
+  ],
+  "an operator reads no state and changes nothing": [
+    ["operator", "publish", STATE.value("account.a")],
+    ["operator", "publish", "shard.0.account.a"],
+    ["operator", "publish", "mail.0.account.a"],
+    ["operator", "publish", taskSubject("render", "batch")],
+    ["operator", "publish", `${API}.STREAM.MSG.GET.${STATE.stream}`],
+    ["operator", "publish", `${API}.DIRECT.GET.${STATE.stream}`],
+    ["operator", "publish", `${API}.DIRECT.GET.${STATE.stream}.${STATE.value("user.a")}`],
+    ["operator", "publish", `${API}.STREAM.MSG.GET.${STREAMS.mail}`],
+    ["operator", "publish", `${API}.STREAM.MSG.DELETE.${STREAMS.dead}`],
+    ["operator", "publish", `${API}.STREAM.PURGE.${STREAMS.dead}`],
+    ["operator", "publish", `${API}.STREAM.UPDATE.${STREAMS.dead}`],
+    ["operator", "publish", `${API}.STREAM.CREATE.NEW`],
+    ["operator", "publish", `${API}.CONSUMER.CREATE.${STATE.stream}`],
+    ["operator", "publish", `${API}.CONSUMER.MSG.NEXT.${STREAMS.tasks}.render-batch`],
+    ["operator", "publish", `${API}.CONSUMER.PAUSE.${STREAMS.tasks}.render-batch`],
+    ["operator", "publish", "cancel.a"],
+    ["operator", "subscribe", STATE.all],
+    ["operator", "subscribe", "shard.>"],
+    ["operator", "subscribe", "live.>"],
+  ],
+};
+
+/** Acts of each user that its work needs, so that a table of refusals is not one of a user that may do nothing. */
+const ALLOWED: readonly Act[] = [
+  ["browser", "publish", "shard.0.site.example=2Ecom"],
+  ["browser", "publish", "mail.0.crawl-job.a"],
+  ["browser", "subscribe", "queued.render.interactive"],
+  ["gateway", "publish", "shard.0.account.a"],
+  ["gateway", "publish", taskSubject("render", "interactive")],
+  ["gateway", "subscribe", "live.account.a"],
+  ["actors", "publish", STATE.value("zz.probe")],
+  ["actors", "subscribe", "shard.0.>"],
+  ["operator", "publish", `${API}.STREAM.INFO.${STREAMS.tasks}`],
+  ["operator", "publish", `${API}.DIRECT.GET.${STATE.stream}.${STATE.epoch(0)}`],
+  ["admin", "publish", STATE.value("zz.probe")],
+  ["admin", "subscribe", ">"],
+];
+
+describe("users of the bus", function () {
+  this.timeout(60_000);
+  let nats: SecuredNats;
+  let admin: Bus;
+  const clients = new Map<BusUserName, NatsConnection>();
+  const refused: string[] = [];
+
+  before(async () => {
+    nats = await SecuredNats.start();
+    admin = await Bus.connect({ ...nats.login("admin"), name: "test" });
+    await declareStreams(admin.jetstream, { replicas: 1, buckets: 1, tasks: TASKS });
+    for (const user of BUS_USERS) {
+      const client = await rawClient(user);
+      clients.set(user, client);
+      void collectRefusals(client); // Ends with the connection.
+    }
+  });
+  after(async () => {
+    for (const client of clients.values()) await client.close();
+    await admin.close();
+    await nats[Symbol.asyncDispose]();
+  });
+
+  /** A client with nothing of the platform in it. */
+  async function rawClient(user: BusUserName): Promise<NatsConnection> {
+    const { nkey = "" } = nats.login(user);
+    return await connect({
+      servers: `127.0.0.1:${nats.server.port}`,
+      authenticator: nkeyAuthenticator(new TextEncoder().encode(nkey)),
+      inboxPrefix: inboxesOf(user).answers,
+    });
+  }
+
+  /** Tries the acts of one user. Returns those that the server refused: it says so before it answers a later ping. */
+  async function refusals(user: BusUserName, acts: readonly Act[]): Promise<string[]> {
+    const client = clients.get(user);
+    if (!client) throw new Error(`No client for ${user}`);
+    const from = refused.length;
+    // A message without a body: a stream that took it would answer an error, or do what its subject says.
+    for (const [, operation, subject] of acts) {
+      if (operation === "publish") client.publish(subject, "");
+      else client.subscribe(subject, { callback: () => {} }).closed.catch(() => {});
+    }
+    await client.flush();
+    await turn();
+    return refused.slice(from);
+  }
+
+  async function collectRefusals(client: NatsConnection): Promise<void> {
+    for await (const status of client.status()) {
+      if (status.type !== "error" || !(status.error instanceof PermissionViolationError)) continue;
+      const { operation, subject } = status.error;
+      refused.push(`${operation === "publish" ? operation : "subscribe"} ${subject}`);
+    }
+  }
+  const namesOf = (acts: readonly Act[]) =>
+    acts.map(([, operation, subject]) => `${operation} ${subject}`);
+  const usersOf = (acts: readonly Act[]) => [...new Set(acts.map(([user]) => user))];
+
+  for (const [what, acts] of Object.entries(FORBIDDEN)) {
+    it(what, async () => {
+      const before = await countMessages();
+      for (const user of usersOf(acts)) {
+        const own = acts.filter(([one]) => one === user);
+        expect(await refusals(user, own), user).to.have.members(namesOf(own));
+      }
+      expect(await countMessages()).to.deep.equal(before);
+    });
+  }
+
+  it("each user may do what its work needs", async () => {
+    for (const user of usersOf(ALLOWED)) {
+      const own = ALLOWED.filter(([one]) => one === user);
+      expect(await refusals(user, own), user).to.deep.equal([]);
+    }
+  });
+
+  it("tasks of a lane are taken and acknowledged by one role alone", async () => {
+    for (const { kind, lane } of LANES) {
+      const name = taskConsumer(kind, lane);
+      const subjects = [
+        `${API}.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${name}`,
+        `$JS.ACK.${STREAMS.tasks}.${name}.1.1.1.1.0`,
+      ];
+      for (const role of ROLES) {
+        const acts = subjects.map((subject) => [role, "publish", subject] as const);
+        const wanted = role === TAKES[kind] ? [] : namesOf(acts);
+        const advice = `${role}, ${name}: deploy/bus-permissions/${role}.yaml`;
+        expect(await refusals(role, acts), advice).to.have.members(wanted);
+      }
+    }
+  });
+
+  it("nobody takes the queue of another role by a consumer of its name", async () => {
+    const others = LANES.filter(({ kind }) => TAKES[kind] !== "browser");
+    const acts = others.map(({ kind, lane }) => {
+      const name = taskConsumer(kind, lane);
+      return [
+        "browser",
+        "publish",
+        `${API}.CONSUMER.CREATE.${STREAMS.tasks}.${name}.task.render.batch.a`,
+      ] as const;
+    });
+    expect(await refusals("browser", acts)).to.have.members(namesOf(acts));
+  });
+
+  it("no role hears the answers of another", async () => {
+    for (const user of ["gateway", "actors", "browser", "operator"] as const) {
+      const others = BUS_USERS.filter((other) => other !== user);
+      const subjects = others.flatMap((other) => Object.values(inboxesOf(other)));
+      const acts = [...subjects, "_INBOX"].map(
+        (inbox) => [user, "subscribe", `${inbox}.>`] as const,
+      );
+      expect(await refusals(user, acts)).to.have.members(namesOf(acts));
+      const own = [[user, "subscribe", `${inboxesOf(user).answers}.>`]] as const;
+      expect(await refusals(user, own)).to.deep.equal([]);
+    }
+  });
+
+  it("a browser worker answers requests that it gets, once, and nothing else", async () => {
+    const [gateway, browser] = [clients.get("gateway"), clients.get("browser")];
+    let reply = "";
+    browser?.subscribe("devtools.session.one", {
+      callback: (_, message) => {
+        reply = message.reply ?? "";
+        message.respond("here");
+      },
+    });
+    await browser?.flush();
+    const answer = await gateway?.request("devtools.session.one", "", { timeout: 10_000 });
+    expect(answer?.string()).to.equal("here");
+    const acts = [["browser", "publish", reply]] as const;
+    expect(await refusals("browser", acts)).to.deep.equal(namesOf(acts));
+  });
+
+  it("calls by the subjects of operators are those of their shards", async () => {
+    for (const user of ["browser", "operator"] as const) {
+      const [found = ""] = await refusals(user, [[user, "publish", "actor.user.a"]]);
+      expect(found).to.match(/^publish (actor|shard\.\d+)\.user\.a$/);
+    }
+  });
+
+  it("a client without a known key is refused", async () => {
+    const stranger = connect({ servers: `127.0.0.1:${nats.server.port}`, reconnect: false });
+    const error = await stranger.then(
+      () => undefined,
+      (thrown: Error) => thrown.message,
+    );
+    expect(error).to.match(/authorization/i);
+  });
+
+  async function countMessages(): Promise<number[]> {
+    const names = [STATE.stream, ...Object.values(STREAMS)];
+    const found = await Promise.all(names.map((name) => admin.jetstream.streams.info(name)));
+    return found.map(({ state }) => state.last_seq);
+  }
+});

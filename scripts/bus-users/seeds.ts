@@ -1,0 +1,48 @@
+/** A folder with the NKey seed of each user of the bus, in a file of its own: `actors.nk` is that of the role actors. */
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { nkeys } from "@nats-io/transport-node";
+import { BUS_USERS, type BusUserName } from "./permissions.ts";
+
+/** A seed of a user: `SU`, and 56 characters of base32. */
+const SEED = /^SU[A-Z2-7]{56}$/;
+
+export const seedFile = (folder: string, name: BusUserName) => join(folder, `${name}.nk`);
+
+/** The public keys by user; the server knows users by these. */
+export type PublicKeys = Readonly<Record<BusUserName, string>>;
+
+/**
+ * Makes the seeds that the folder lacks, readable only by their owner, and keeps the others. Returns the names of the
+ * new ones and all public keys. Rejects, and names the file, where one holds no seed.
+ */
+export async function makeSeeds(
+  folder: string,
+): Promise<{ made: BusUserName[]; publicKeys: PublicKeys }> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const present = new Set(await readdir(folder));
+  const made = BUS_USERS.filter((name) => !present.has(`${name}.nk`));
+  for (const name of made) {
+    const seed = new TextDecoder().decode(nkeys.createUser().getSeed());
+    await writeFile(seedFile(folder, name), `${seed}\n`, { mode: 0o600, flag: "wx" });
+  }
+  const keys = await Promise.all(
+    BUS_USERS.map(async (name) => [name, publicKeyOf(await readSeed(seedFile(folder, name)))]),
+  );
+  return { made, publicKeys: Object.fromEntries(keys) };
+}
+
+/** Reads a seed. The error names the file and what it should be, and never what it holds. */
+export async function readSeed(path: string): Promise<string> {
+  let text: string;
+  try {
+    text = (await readFile(path, "utf8")).trim();
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : cause;
+    throw new Error(`Cannot read the NKey seed "${path}": ${code}`, { cause });
+  }
+  if (SEED.test(text)) return text;
+  throw new Error(`Cannot read the NKey seed "${path}": expected a line that begins with SU`);
+}
+
+const publicKeyOf = (seed: string) => nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey();

@@ -1,0 +1,50 @@
+/** The accounts of nats-server's configuration: the users of the bus by their public keys, with their permissions. */
+import { BUS_USERS, type Permissions, readPermissions } from "./permissions.ts";
+import type { PublicKeys } from "./seeds.ts";
+
+/** The name of the file that a server includes. */
+export const SERVER_PART = "bus-users.conf";
+
+/** Time and number of the answers that a user may give to a request. The longest request waits 60 s. */
+const ANSWERS = '{ max: 1, expires: "2m" }';
+
+/** `others` are lines of configuration for further users. */
+export function serverPart(publicKeys: PublicKeys, others: readonly string[] = []): string {
+  const users = BUS_USERS.map((name) => {
+    const permissions = name === "admin" ? "" : `, permissions: ${permissionsText(name)}`;
+    return `      # ${name}\n      { nkey: ${publicKeys[name]}${permissions} }`;
+  });
+  const all = [...users, ...others.map((line) => `      ${line}`)];
+  return `# The users of the bus and their permissions. trunkline admin bus-credentials makes this file: do not change it.
+accounts {
+  TRUNKLINE {
+    jetstream: enabled
+    users: [
+${all.join("\n")}
+    ]
+    # The same as in nats.conf.
+    mappings: {
+      "actor.>": "shard.{{partition(64)}}.>"
+    }
+  }
+  SYS {
+    users: [{ user: system, password: $TRUNKLINE_NATS_SYSTEM_PASSWORD }]
+  }
+}
+system_account: SYS
+`;
+}
+
+function permissionsText(name: (typeof BUS_USERS)[number]): string {
+  const { publish, subscribe, answers }: Permissions = readPermissions(name);
+  const parts = [
+    `publish: { allow: ${list(publish.allow)}, deny: ${list(publish.deny)} }`,
+    `subscribe: { allow: ${list(subscribe.allow)} }`,
+    ...(answers ? [`allow_responses: ${ANSWERS}`] : []),
+  ];
+  return `{\n        ${parts.join("\n        ")}\n      }`;
+}
+
+/** Quoted, because `$` begins a variable. */
+const list = (subjects: readonly string[]) =>
+  `[${subjects.map((subject) => JSON.stringify(subject)).join(", ")}]`;
