@@ -52,7 +52,7 @@ describe("admin bus-credentials", function () {
     await rm(join(folder, "bus/browser.nk"));
     const { stdout } = await make();
     expect(words(stdout)).to.include("made browser.nk").and.include("replaced bus-users.conf");
-    const keys = (text: string) => text.match(/nkey: U[A-Z2-7]{55}/g) ?? [];
+    const keys = (text: string): string[] => text.match(/nkey: U[A-Z2-7]{55}/g) ?? [];
     const after = keys(await read("bus-users.conf"));
     expect(after.filter((key) => !keys(before).includes(key))).to.have.lengthOf(1);
   });

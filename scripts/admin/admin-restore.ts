@@ -69,7 +69,7 @@ async function withEmbeddedBus(dataDir: string, use: (bus: Bus) => Promise<void>
   try {
     const server = await EmbeddedNats.start(dataDir, { logger, disk });
     try {
-      const bus = await Bus.connect({ url: server.url, name: "trunkline-admin" });
+      const bus = await Bus.connect({ ...server.access("admin"), name: "trunkline-admin" });
       await use(bus).finally(() => bus.close());
     } finally {
       await server.stop();
