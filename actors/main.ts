@@ -145,13 +145,11 @@ export interface RunningPart {
 export async function startActors(
   context: ActorsContext,
   {
-    replicas,
     buckets,
     egress,
     secrets,
     agentLimits,
   }: {
-    replicas: number;
     buckets: number;
     egress: EgressRanges;
     secrets: SecretBox;
@@ -178,7 +176,6 @@ export async function startActors(
     clock,
     logger,
     counts,
-    replicas,
     buckets,
     definitions: ACTORS,
     hosted: agents.definitions,

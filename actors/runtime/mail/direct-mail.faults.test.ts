@@ -79,7 +79,7 @@ describe("mail between actors of one host", function () {
       return request(subject, ...rest);
     };
     const host = new ActorHost({
-      ...{ bus, definitions: [notaryActor], hostName: "host", replicas: 1, buckets: 1 },
+      ...{ bus, definitions: [notaryActor], hostName: "host", buckets: 1 },
       ...{ clock: systemClock, logger: pino({ level: "silent" }) },
       counts: new ServiceCounts(new Map()),
     });

@@ -48,8 +48,7 @@ describe("a shard that is taken late", function () {
     await using world = await startWorld({ definitions: [notaryActor] });
     const shard = shardOf(addressOf("notary", "from"));
     const outbox = world.subjects.outbox(shard);
-    // As on a replicated bus, every commit is written where it belongs.
-    const parts = { definitions: [notaryActor], replicas: 3 };
+    const parts = { definitions: [notaryActor] };
     const clock = new HoldingClock(LEASE_RENEW_MS);
     const late = await startHost(world, "late", { ...parts, clock });
     const [isOpening, mayRead] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -117,7 +116,6 @@ describe("a commit whose journal is refused while the host loses its lease", fun
       definitions: [counterActor],
       // Only the journal holds what is committed.
       clock: new HoldingClock(CHECKPOINT_MS),
-      replicas: 1,
     });
     await host.start();
     await until("it owns every shard", () => host.placement.isComplete);
@@ -158,7 +156,7 @@ describe("a commit whose journal is refused while the host loses its lease", fun
 async function startHost(
   world: World,
   hostName: string,
-  parts: Pick<ActorHostParts, "definitions" | "clock" | "replicas">,
+  parts: Pick<ActorHostParts, "definitions" | "clock">,
 ) {
   const bus = await Bus.connect({ url: world.url, name: hostName });
   const log: LogLine[] = [];
