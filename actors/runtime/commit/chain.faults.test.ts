@@ -128,7 +128,8 @@ for (const servers of [1, 3]) {
         const committing = async () => {
           for (let number = 1; ; number++) {
             // Some commits are batches.
-            const payloads = number % 3 === 0 ? [payload(number), payload(number)] : [payload(number)];
+            const payloads =
+              number % 3 === 0 ? [payload(number), payload(number)] : [payload(number)];
             try {
               await chain.append(payloads);
               acknowledged = number;

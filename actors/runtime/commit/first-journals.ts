@@ -161,4 +161,3 @@ export async function readFirstJournal(
   }
   return read;
 }
-

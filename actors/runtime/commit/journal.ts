@@ -122,9 +122,7 @@ export class Journal {
       parts.at(-1)?.push(text);
       bytes += size;
     }
-    return parts.map(
-      (texts) => `{"number":${number},"from":${from},"entries":[${texts.join()}]}`,
-    );
+    return parts.map((texts) => `{"number":${number},"from":${from},"entries":[${texts.join()}]}`);
   }
 
   /** A commit is stored, its first part at this sequence. */

@@ -148,7 +148,10 @@ describe("a host whose journal another host has sealed", function () {
 
   it("answers no call whose commit was refused, and no read of what it changed", async () => {
     await using world = await startWorld();
-    const first = await startHost(world, "first", { definitions: [counterActor], clock: systemClock });
+    const first = await startHost(world, "first", {
+      definitions: [counterActor],
+      clock: systemClock,
+    });
     await first.host.start();
     await until("it owns every shard", () => first.host.placement.isComplete);
     await world.client.call(counter, "a", "increment", { by: 1 });

@@ -24,7 +24,11 @@ export interface PlacementHost {
   /** Opens the journal of this name. No epoch may hold the name before. */
   openJournal(shard: number, host: string): Promise<void>;
   /** Writes the commits that former owners left to the shard's keys. The new epoch is written already. */
-  replay(shard: number, epoch: number, sources: Pick<Epoch, "from" | "firstJournals">): Promise<void>;
+  replay(
+    shard: number,
+    epoch: number,
+    sources: Pick<Epoch, "from" | "firstJournals">,
+  ): Promise<void>;
   /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
   open(shard: number, epoch: number, host: string): Promise<void>;
   /**
@@ -321,7 +325,8 @@ export class Placement {
       const isWritten = await this.#host.handOver(shard);
       // The next owner reads the journal.
       if (this.#lease.id !== id) return true;
-      if (opened !== undefined && !isWritten) throw new Error("Cannot write its commits to its keys");
+      if (opened !== undefined && !isWritten)
+        throw new Error("Cannot write its commits to its keys");
       this.#open.delete(shard);
       if (!known) return true;
       // A shard that was opened has all commits in its keys. Otherwise this host has committed none.

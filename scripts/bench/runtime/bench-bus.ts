@@ -69,7 +69,8 @@ export class BenchBus implements AsyncDisposable {
 }
 
 function processorMs(pid: string): number {
-  const [, name = "", fields = ""] = /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+  const [, name = "", fields = ""] =
+    /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
   // User and system time are the 14th and 15th field, and the state, the third, is the first here.
   const [user, system] = fields.split(" ").slice(11, 13).map(Number);
   return name.startsWith("nats-server") ? ((user ?? 0) + (system ?? 0)) * TICK_MS : 0;
