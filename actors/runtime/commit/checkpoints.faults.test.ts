@@ -7,7 +7,7 @@ import {
   SHARDS,
   TRANSITION_ROWS_MAX,
 } from "../../../schemas/limits.ts";
-import { addressOf, shardOf, stateSubjects } from "../../../schemas/subjects.ts";
+import { addressOf, shardOf } from "../../../schemas/subjects.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";

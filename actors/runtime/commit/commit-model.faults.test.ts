@@ -1,14 +1,13 @@
 /** Explores the model of commits: no order of steps breaks a promise, and each rule is needed. */
 import { expect } from "chai";
+import { follow, search } from "../../../scripts/testing/commit-model/search.ts";
 import {
   type Bounds,
-  follow,
   initialState,
   type ModelState,
   RULES,
   type Rule,
-  search,
-} from "../../../scripts/testing/commit-model.ts";
+} from "../../../scripts/testing/commit-model/state.ts";
 
 const SMALL: Bounds = { commits: 2, lost: 0, deaths: 1, epochs: 2 };
 
@@ -32,7 +31,7 @@ const FAULTS: Partial<Record<Rule, { bounds: Partial<Bounds>; steps?: readonly s
     ],
   },
   sourcesAreKept: {
-    bounds: { deaths: 2, epochs: 3 },
+    bounds: { commits: 1, deaths: 2, epochs: 3 },
     steps: [
       "a0 commits to 0",
       "a commit of a0 arrives",
@@ -40,6 +39,9 @@ const FAULTS: Partial<Record<Rule, { bounds: Partial<Bounds>; steps?: readonly s
       "the lease of a0 ends",
       "b0 looks at the epoch of 0",
       "b0 claim 0",
+      "the lease of b0 ends",
+      "b0 goes on anew",
+      "a0 goes on anew",
     ],
   },
   replaysReadTheEpoch: {
