@@ -24,7 +24,7 @@ interface CheckpointsParts {
 export class Checkpoints {
   readonly #parts: CheckpointsParts;
   readonly #stopped = new AbortController();
-  /** So many messages of the journal are to be written to their keys now. */
+  /** All messages of the journal before this number of them are due. */
   #below = 0;
   #isScheduled = false;
   #isRunning = false;

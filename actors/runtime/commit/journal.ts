@@ -62,7 +62,7 @@ export class Journal {
   readonly #subjects: StateSubjects;
   /** By owner, in the order of `oldest`. */
   #pending = new Map<string, Pending>();
-  /** Those that a checkpoint is writing; all are older than the others of their owner. */
+  /** The changes that a checkpoint is writing. The pending changes of the same owner are newer. */
   #writing = new Map<string, Pending>();
   #messages = 0;
   #bytes = 0;

@@ -232,8 +232,7 @@ export class Placement {
       message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
     if (message.subject === subjects.epoch(Number(name))) {
       const epoch = removed ? NOBODY : Epoch.parse(message.json());
-      this.#learn(Number(name), { ...epoch, sequence: message.seq });
-      return;
+      return this.#learn(Number(name), { ...epoch, sequence: message.seq });
     }
     if (removed) this.#hosts.forget(name);
     else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
@@ -304,11 +303,8 @@ export class Placement {
     // A shard that this host owns and has not open: nothing was committed under its epoch.
     const sources = known && (known.owner !== owner || known.from) ? sourcesOf(known) : NOBODY;
     const { from, firstJournals } = sources;
-    const epoch = await this.#writeEpoch(
-      shard,
-      { owner, from, firstJournals },
-      known?.sequence ?? 0,
-    );
+    const taken = { owner, from, firstJournals };
+    const epoch = await this.#writeEpoch(shard, taken, known?.sequence ?? 0);
     if (!from && firstJournals.length === 0) return epoch;
     for (const journal of [...(from ? [from.journal] : []), ...firstJournals]) {
       this.#journals.add(journal);
