@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
-import { OutcomeUnknown, type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 
@@ -66,7 +66,6 @@ export class Chain {
         last = await writeAtomically(bus, writes, JETSTREAM_ANSWER_MS);
       } catch (error) {
         const isRefused = error instanceof WriteRefused;
-        if (!isRefused && !(error instanceof OutcomeUnknown)) throw error;
         if (isRefused && !error.conflict && !mayBeStored) throw error;
         mayBeStored ||= !isRefused;
         if (isRefused && error.conflict) last = await this.#findStored();

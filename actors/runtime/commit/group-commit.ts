@@ -210,7 +210,6 @@ export class GroupCommit {
     } catch (error) {
       const isRefused = error instanceof WriteRefused;
       if (!isRefused && !(error instanceof ChainLost)) throw error;
-      if (!isRefused) this.#startAnew(error);
       directMail.notCommitted(direct);
       if (isRefused) this.#refuse(taken, error);
       return;
@@ -231,16 +230,16 @@ export class GroupCommit {
 
   /**
    * Writes reminders that are due before the next checkpoint would bring them to the bus, beside the commit that sets
-   * them. If the commit is not made, its reminder is obsolete, and the actor sets its own reminder, which the other may
-   * have replaced, anew. Takes the written reminders out of the puts that are pending after the commit, unless a
-   * checkpoint may write an earlier time of them later. Never rejects.
+   * them. If the commit is not made, or another host has the shard by now, such a reminder is obsolete. The actor then
+   * sets its own reminder, which the other may have replaced, anew. Takes the written reminders out of the puts that are
+   * pending after the commit, unless a checkpoint may write an earlier time of them later. Never rejects.
    */
   async #writeEarly(taken: readonly Taken[]): Promise<void> {
     const soon = this.#clock.now() + REMINDER_SOON_MS;
     const early: { all: Puts; subjects: string[] }[] = [];
     const writes: Write[] = [];
     for (const { shard, owner, change, puts } of taken) {
-      const { subjects, number, fence } = shard;
+      const { subjects, number } = shard;
       const ofOwner: Puts = new Map();
       for (const [message, at] of change.reminders) {
         if (at === null || at >= soon) continue;
@@ -249,7 +248,7 @@ export class GroupCommit {
       if (ofOwner.size === 0) continue;
       const done = [...ofOwner.keys()].filter((subject) => !this.journal.isPending(owner, subject));
       early.push({ all: puts, subjects: done });
-      writes.push(...writesOf(subjects, ofOwner).map((write) => ({ ...write, expect: fence })));
+      writes.push(...writesOf(subjects, ofOwner));
     }
     try {
       if (writes.length > EARLY_SINGLY_MAX) await writeAtomically(this.#bus, writes);

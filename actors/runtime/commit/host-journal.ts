@@ -4,7 +4,7 @@ import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Shard } from "../shards/shard.ts";
-import { Chain, type ChainLost } from "./chain.ts";
+import { Chain, ChainLost } from "./chain.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Journal, type JournalEntry } from "./journal.ts";
 
@@ -95,7 +95,14 @@ export class HostJournal {
     const { journal, commits, checkpoints } = this.#opened;
     const payloads = journal.encode(commits.number, commits.last, entries);
     const [stored] = await Promise.allSettled([commits.append(payloads), beside]);
-    if (stored.status === "rejected") throw stored.reason;
+    if (stored.status === "rejected") {
+      const { reason } = stored;
+      // The host may have another name by now, whose journal is not concerned.
+      if (reason instanceof ChainLost && this.#parts.hostId() === journal.id) {
+        this.#parts.lost(reason);
+      }
+      throw reason;
+    }
     journal.record(stored.value, payloads, entries);
     checkpoints.committed();
   }

@@ -198,6 +198,7 @@ export class Placement {
   async #watch(store: StateStore, signal: AbortSignal): Promise<void> {
     const { subjects } = store;
     const caughtUp = () => {
+      if (signal.aborted) return;
       this.#watched.add(store);
       this.#reconcile();
     };
@@ -232,9 +233,8 @@ export class Placement {
       message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
     if (message.subject === subjects.epoch(Number(name))) {
       const epoch = removed ? NOBODY : Epoch.parse(message.json());
-      return this.#learn(Number(name), { ...epoch, sequence: message.seq });
-    }
-    if (removed) this.#hosts.forget(name);
+      this.#learn(Number(name), { ...epoch, sequence: message.seq });
+    } else if (removed) this.#hosts.forget(name);
     else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
   }
 
