@@ -79,7 +79,7 @@ const start = (bounds: Partial<Bounds>, without?: Rule): ModelState =>
   initialState({ ...SMALL, ...bounds }, without);
 
 describe("the model of commits", function () {
-  this.timeout(300_000);
+  this.timeout(1_200_000);
 
   const bounds: Bounds[] = [
     SMALL,
