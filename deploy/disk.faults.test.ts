@@ -48,7 +48,7 @@ describe("a full disk", function () {
     const remote = await makeRepo("second");
     await push("first", 3 * MB);
     await push("second", 5 * MB);
-    // It may vanish at any time: then reading needs room of its own.
+    // The cache may vanish at any time; reading then needs disk space.
     await rm(join(volume, "git/packs"), { recursive: true });
     await rm(join(volume, "git/repos"), { recursive: true });
     await fill();
@@ -146,7 +146,7 @@ describe("a full disk", function () {
     try {
       execFileSync("umount", [volume], { stdio: "ignore" });
     } catch {
-      // It is not mounted.
+      // The volume is not mounted.
     }
   }
 

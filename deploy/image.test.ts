@@ -111,7 +111,7 @@ describe("image", function () {
   });
 });
 
-/** As .dockerignore has it. */
+/** The rules of .dockerignore. */
 const isCopied = (path: string) => !/\.test\.ts$|\/testing$|\/bench$|\/deploy\/\.env$/.test(path);
 
 /** By the very check that containers run. */

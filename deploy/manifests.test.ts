@@ -91,7 +91,7 @@ describe("manifests", () => {
     });
 
     it(`${platform} checks health at the port and path that serve it`, () => {
-      // What answers is tested with the processes themselves: health-server.test.ts, cluster.test.ts.
+      // health-server.test.ts and cluster.test.ts test the answers with real processes.
       for (const { probes } of roles) {
         expect(probes.map(({ path }) => path)).to.include("/healthz");
         for (const { path } of probes) expect(path).to.be.oneOf(["/healthz", "/livez"]);
@@ -262,7 +262,7 @@ const SeccompProfile = z.object({
   syscalls: z.array(z.object({ names: z.array(z.string()), action: z.literal("SCMP_ACT_ERRNO") })),
 });
 
-/** What the configuration of a server reads from its environment. */
+/** Returns the environment variables that the server's configuration reads. */
 function busVariables(): string[] {
   const text = `${read("nats.conf")}${read("deploy/nats-cluster.conf")}`.replace(/^\s*#.*$/gm, "");
   return Array.from(text.matchAll(/\$(TRUNKLINE_\w+)/g), ([, name]) => name ?? "");

@@ -59,7 +59,8 @@ describe("copies of streams", function () {
     await storePages("crawl.damaged", 20 * MB);
     const server = await follower();
     await server.kill();
-    // Its peers notice after some 10 s of silence. While a busy machine elects, another copy may be behind too.
+    // Its peers notice after about 10 s of silence. During an election on a busy machine another copy may be behind
+    // too.
     await until("its copy is counted", async () => (await behind()) >= 1, CATCH_UP_MS_MAX);
     await damage(join(server.storeDir, "jetstream/TRUNKLINE/streams", STREAMS.crawl, "msgs"));
     await server.start();

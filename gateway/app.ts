@@ -65,9 +65,9 @@ export interface GatewayParts {
   git?: Router;
   /** Repositories for the REST API. */
   repositories?: Repositories;
-  /** What serving apps needs. */
+  /** The parts that serve apps. */
   apps?: AppsParts;
-  /** What DevTools sessions need. */
+  /** The bus for DevTools sessions. */
   devtools?: DevtoolsBus;
   /** On a single machine: the ports of apps. */
   appPorts?: AppPorts | undefined;
@@ -232,7 +232,7 @@ function ofApps(
     const port = socket.localPort;
     const asked = readAppRequest(addresses, { host: headers.host, url, port });
     const atPort = asked && asked.app === "" ? addresses.ports?.appAt(port) : undefined;
-    // Its port by another name than `localhost`.
+    // The app's port was requested under another name than `localhost`.
     if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
     if (asked) localsOf(response).askedOfApp = asked;
     next(asked ? undefined : "router");

@@ -33,7 +33,7 @@ describe("gateway process", () => {
     actors: [accountActor, apiTokenActor, installationActor, userActor],
     workers: [printer.worker],
   });
-  // Its token for metrics is the one that the first start makes.
+  // The first start makes the token for metrics.
   const config = () => ({ ...testConfig, dataDir, metricsToken: undefined });
   const { blobs, live } = testCrawls();
   const start = async (changes: Partial<GatewayContext> = {}) => {
@@ -218,7 +218,7 @@ describe("gateway process", () => {
     const response = await fetch(`${url}/v4/accounts`, { headers });
     await response.text();
     expect(handedOn).to.have.length(2);
-    // What is left is sent at the stop.
+    // Stopping sends the remaining spans.
     await tracing.stop();
     const [span] = JSON.parse(await received).resourceSpans[0].scopeSpans[0].spans;
     expect(span).to.include({ traceId, parentSpanId: "b7ad6b7169203331", name: "GET /accounts" });

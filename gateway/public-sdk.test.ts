@@ -92,7 +92,7 @@ describe("the public SDK", () => {
     const own = clientOf(made.value ?? "");
     expect((await own.accounts.tokens.verify({ account_id })).id).to.equal(id);
     expect((await own.user.tokens.verify()).id).to.equal(id);
-    // As a client does that reads a token, changes fields, and sends it back.
+    // Updates a token as a client does: reads it, changes fields and sends it back.
     const read = (await tokens.get(id, { account_id })) as { id: string };
     const wanted = { ...read, account_id, name: "second", policies: policies("apps.read") };
     const changed = await tokens.update(id, { ...wanted, status: "disabled" });
@@ -100,7 +100,7 @@ describe("the public SDK", () => {
     expect(await statusOf(own.user.tokens.verify())).to.equal(401);
     await tokens.update(id, { ...wanted, status: "active" });
     expect((await own.user.tokens.verify()).status).to.equal("active");
-    // It opens what it was given anew, and no more.
+    // The token opens its new permissions and no others.
     expect(await statusOf(own.accounts.tokens.get(id, { account_id }))).to.equal(403);
     const value = await tokens.value.update(id, { account_id });
     expect(await statusOf(own.user.tokens.verify())).to.equal(401);
@@ -187,7 +187,7 @@ describe("the public SDK", () => {
       const user = await client.user.get();
       expect([user.id, user.email]).to.deep.equal([owner?.userId, owner?.email]);
     }
-    // Nobody is known to have made this one.
+    // This token has no known maker.
     expect(await statusOf(sdk.user.get())).to.equal(404);
   });
 });

@@ -68,7 +68,7 @@ describe("every route", () => {
             .filter((code) => code !== "invalid_request" || route.body !== undefined)
             .map((code) => `${route.id} ${ERRORS[code].status}`),
         );
-        // What is not declared would have thrown in `ask`.
+        // `ask` throws for undeclared answers.
         expect([...gateway.answered]).to.include.members([...implied, `${route.id} 200`]);
       } finally {
         await gateway.stop();
@@ -156,13 +156,16 @@ async function ask(
   });
 }
 
-/** What a path names, made anew for each request, since that may delete it; past the gateway, which may be failing. */
+/**
+ * Creates the resource that a path names for each request, which may delete it. Does not use the gateway, which may
+ * be failing.
+ */
 const MADE: Record<
   string,
   (gateway: TestGateway, route: Route, accountId: string) => Promise<string>
 > = {
   async "{token_id}"({ tokenWith }) {
-    // Another token than the one that asks: the id is a part of its text.
+    // Returns the id of a token other than the caller's. The id is a part of the token's text.
     const [, tokenId = ""] = (await tokenWith("apps.read")).split("_");
     return tokenId;
   },

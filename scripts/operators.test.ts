@@ -257,7 +257,7 @@ describe("operators' commands", function () {
   async function nats(...parameters: string[]): Promise<string> {
     const { code, stdout, stderr } = await run(...parameters);
     expect(code, `nats ${parameters.join(" ")}: ${stderr}`).to.equal(0);
-    // What it says beside the payload goes to the other stream.
+    // Texts besides the payload go to the other stream.
     return stderr + stdout;
   }
 

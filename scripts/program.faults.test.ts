@@ -88,7 +88,7 @@ describe("program", function () {
   }
 
   it("start.ts handles a signal before the rest is loaded, and then starts nothing", async () => {
-    // As soon as somebody listens.
+    // Sends the signal as soon as a listener exists.
     const atOnce = `process.on("newListener", (name) => {
       if (name === "SIGTERM") queueMicrotask(() => process.kill(process.pid, name)) })`;
     const preload = `data:text/javascript,${encodeURIComponent(atOnce)}`;

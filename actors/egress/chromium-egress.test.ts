@@ -14,7 +14,7 @@ import { authorizeContext } from "./authorize-context.ts";
 import { createEgressGuard, type EgressGuard } from "./egress-guard.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 
-/** What a page can reach of this machine's loopback: 127.0.0.2 is opened, 127.0.0.1 is not. */
+/** A page may reach 127.0.0.2 but not 127.0.0.1. */
 describe("Chromium behind an EgressProxy", function () {
   this.timeout(90_000);
   let inside: LoopbackServer;

@@ -4,7 +4,7 @@ import { startTcpServer } from "../../scripts/testing/loopback-server.ts";
 import { dial } from "./dial.ts";
 
 const signal = new AbortController().signal;
-/** Nothing answers there: a SYN to a documentation address goes nowhere, or the kernel says so at once. */
+/** No host answers at a documentation address: the SYN is lost, or the kernel refuses it at once. */
 const SILENT = "192.0.2.1";
 
 describe("dial", () => {

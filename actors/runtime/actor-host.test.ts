@@ -21,7 +21,7 @@ import type { ActorHost } from "./actor-host.ts";
 import { decodeRefusal } from "./bus/refusal.ts";
 
 const definitions = [counterActor, probeActor, tallyActor];
-/** Where no answer is to come, it is waited for so long. */
+/** How long a test waits before it concludes that no answer comes. */
 const SILENCE_MS = 1_000;
 
 describe("ActorHost", function () {

@@ -1,4 +1,4 @@
-/** What the REST API shows of an app's agents. */
+/** Tests of the REST API for an app's agents. */
 import { expect } from "chai";
 import {
   AGENT_QUERY_CELL_CHARS_MAX,

@@ -14,7 +14,7 @@ describe("the upkeep of apps", function () {
     }
     const { body } = await platform.deploy("again", code("first"));
     expect(body.result.versions.at(-1).number).to.be.greaterThan(1);
-    // What removes the old one has run when the version after it has been removed too.
+    // The removal of the old bundle has run once the next version has been removed too.
     await platform.deploy("again", code("last"));
     const version = body.result.serving_version;
     await platform.rest("POST", "/apps/again/rollback", { version });

@@ -171,7 +171,7 @@ describe("a hostile page of an app while a person is signed in", function () {
           { target, fields },
         ),
       ]);
-      // Whoever signs out is led on; that nothing came of it is seen below.
+      // Sign-out redirects in any case; the check below shows that it had no effect.
       if (path !== "/signout") expect(answer?.status(), path).to.be.within(400, 403);
       expect(await isSignedIn(), path).to.equal(true);
     }

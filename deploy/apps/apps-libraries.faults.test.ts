@@ -104,7 +104,7 @@ const run = async () => {
   const vapidDetails = { subject: "mailto:me@example.com", ...keys };
   const { endpoint, method, headers, body } = webPush.generateRequestDetails(subscription, "Hello", { vapidDetails });
   const sent = await fetch(endpoint, { method, headers, body });
-  // It sends by node:https, which apps have not.
+  // The library sends with node:https, which apps do not have.
   const refused = await webPush.sendNotification(subscription, "Hello", { vapidDetails }).catch((error) => error);
   return [sent.status, refused.message.split(":").slice(0, 2).join(":")];
 };`,

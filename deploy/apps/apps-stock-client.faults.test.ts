@@ -11,7 +11,7 @@ import { findChromium } from "../../scripts/tools.ts";
 /** The newest of each when the test was written. */
 const VERSIONS = { agents: "0.32.0", partysocket: "1.3.0", react: "19.3.1", "react-dom": "19.3.1" };
 
-/** As the client library's own documentation has it: no host, no protocol. */
+/** The code of the client library's documentation, without host or protocol. */
 const PAGE = `
 import { createRoot } from "react-dom/client";
 import { createElement, useState } from "react";
@@ -127,7 +127,7 @@ describe("a stock client on an app's own origin", function () {
       const expected = app === "one" ? "sid=secret" : "none";
       expect(await shown(`${urls[app]}/sent`), app).to.equal(expected);
     }
-    // Its port by the platform's name, where the browser has the platform's cookies.
+    // The app's port under the platform's host name, for which the browser has the platform's cookies.
     const { port } = new URL(urls.two ?? "");
     expect(await shown(`http://127.0.0.1:${port}/sent`)).to.equal("none");
     expect(page.url()).to.equal(`${urls.two}/sent`);

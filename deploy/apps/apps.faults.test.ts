@@ -71,7 +71,7 @@ describe("apps under faults", function () {
 
 const FAULTS = {
   async process(scene: AppScene, _storm: AppStorm, random: SeededRandom) {
-    // Where a host has just gone, the next one starts the app when something comes to its code.
+    // After a host has left, the next one starts the app at the next request for its code.
     const running = await until(
       "the app's code runs",
       async () => {
@@ -95,7 +95,7 @@ const FAULTS = {
     scene.later(scene.restartGateway(gateway));
   },
   async bus(scene: AppScene, _storm: AppStorm, random: SeededRandom) {
-    // One that starts ends where there is no bus, and whoever runs it starts it again.
+    // A process that starts without a bus exits, and its supervisor starts it again.
     await scene.settled();
     const [server] = scene.servers;
     await server?.kill();

@@ -30,7 +30,7 @@ describe("app-ports", () => {
     }
   });
 
-  /** Those of one process. */
+  /** The ports of one process. */
   function openPorts(): AppPorts {
     const logger = pino({ level: "silent" });
     const makeServer = () => createServer((_request, response) => response.end("an app"));

@@ -10,7 +10,7 @@ describe("BegunRequests", () => {
     const begun = new BegunRequests((_name, given) => {
       answer = given;
     });
-    /** As a host asks under the name of a run. */
+    /** Asks as a host does, with the name of a run. */
     const ask = ({ permit }: EntryRequest, run: string) => {
       let heard = "";
       answer({

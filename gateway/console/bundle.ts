@@ -18,7 +18,7 @@ const KEPT = join(ROOT, ".tools/console.json");
 export const PACKAGED_CONSOLE = "console.json";
 /** Packages that nothing but the bundle holds: who has the bundle does not need them. */
 export const BUNDLED_PACKAGES = ["preact", "marked", "lowlight", "highlight.js"];
-/** Another version of one of these makes another bundle. */
+/** A new version of one of these packages makes a new bundle. */
 const PACKAGES = [...BUNDLED_PACKAGES, "esbuild", "htmlparser2"];
 
 export interface ConsoleFile {

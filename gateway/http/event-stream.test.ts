@@ -37,7 +37,7 @@ describe("EventStream", () => {
     const [taking] = (await once(asked, "response")) as [IncomingMessage];
     await until("the head has left", () => response.writableLength === 0);
 
-    // All of one turn of the loop: nothing of it leaves in between.
+    // The stream is corked, so nothing leaves during one turn of the loop.
     response.cork();
     const around = measure("");
     const waiting = response.writableLength;
@@ -51,7 +51,7 @@ describe("EventStream", () => {
     await until("all of it was taken", () => response.writableLength === 0);
     expect(stream.isBehind).to.equal(false);
 
-    /** What an event with this text adds to what waits. */
+    /** Returns how many bytes an event with this text adds to the waiting bytes. */
     function measure(text: string): number {
       const before = response?.writableLength ?? 0;
       stream.send("page", text);

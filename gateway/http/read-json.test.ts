@@ -163,7 +163,7 @@ function cpuMs(run: () => unknown): number {
   return (user + system) / 1_000;
 }
 
-/** What came of it; a field that is given twice is where the two may differ. */
+/** Returns the parsed value or the error. The two parsers may differ only for a field that is given twice. */
 function outcome(run: () => unknown, text = ""): unknown {
   try {
     const value = run();

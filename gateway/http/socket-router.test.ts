@@ -103,7 +103,7 @@ describe("socket router", () => {
     const second = await opened("/echo/two");
     expect(await refused("/echo/three")).to.equal(503);
     second.close();
-    // It is its client that hears of the end first.
+    // The client learns of the end before the server frees the place.
     await until("its place is free", () => opened("/echo/three").catch(() => undefined));
   });
 

@@ -33,7 +33,7 @@ export function upgradesThrough(app: Express, paths: RegExp): SocketRoute {
     admit: (request, signal) =>
       new Promise<Admission>((resolve) => {
         const response = new ServerResponse(request);
-        // Nothing is written to the connection here, so nothing else says that the response is over.
+        // No bytes are written to the connection here, so no other event reports the end of the response.
         const end = () => {
           signal.removeEventListener("abort", end);
           response.emit("close");

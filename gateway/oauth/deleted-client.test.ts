@@ -18,7 +18,7 @@ interface Tokens {
   refresh_token: string;
 }
 
-/** Somebody who allowed the client something, and what came of it. */
+/** A person who allowed the client access, with the resulting tokens. */
 interface Granted {
   person: Person;
   grants: Tokens[];
@@ -77,7 +77,7 @@ describe("a client that is deleted", function () {
       }
     }
 
-    // Who was about to allow it something is led nowhere, nor is who comes anew.
+    // Neither a person in the middle of consent nor a new one is redirected to the client.
     const { person } = waiting as Granted;
     const { origin } = new URL(world.urls[0] ?? "");
     await person.submit({ decision: "allow" });

@@ -52,7 +52,7 @@ describe("an authorization request whose sign-in has ended", function () {
 
 interface Browsers {
   person: Person;
-  /** Another window of the browser that waits. */
+  /** A second window of the waiting browser. */
   same: Person;
   password: string;
 }

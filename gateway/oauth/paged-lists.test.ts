@@ -45,7 +45,7 @@ describe("lists whose pages come from alternating gateways", function () {
       if (page > 1) return;
       await world.makeClient({ client_name: "Late" });
       const gone = { method: "DELETE", gateway: page % 2 };
-      // One that was shown, and one that is not yet.
+      // Deletes one client that was listed and one that was not yet.
       for (const index of [page * 2, 6 - page]) {
         await world.api(`${account}/oauth_clients/${ids[index]}`, gone);
       }
@@ -65,7 +65,7 @@ describe("lists whose pages come from alternating gateways", function () {
     }
     const found = await byCursor(`${path}/audit_log`, async (page) => {
       if (page === 0) await sent("PATCH", path, { client_name: "Late" }, 1);
-      // Its log is there without it.
+      // The repository's log outlives the repository.
       if (page === 1) await sent("DELETE", path, undefined, 0);
     });
     expect(found.map(({ number }) => number)).to.deep.equal([6, 5, 4, 3, 2, 1, 0]);

@@ -529,7 +529,7 @@ describe("authorization server", function () {
       await person.submit({ logout: "yes" });
       expect(person.seen.url).to.equal(`${target}?state=s`);
       expect((await person.open("/profile/clients")).url).to.contain("/login");
-      // Who is not signed in chooses to go on: a link from elsewhere leads nobody through here.
+      // A visitor without a session must choose to continue, so a link from another site redirects nobody.
       const stranger = await leave(target, new Person(world.urls[0] ?? ""));
       expect([stranger.status, new URL(stranger.url).origin]).to.deep.equal([200, world.urls[0]]);
       expect(stranger.text).to.contain(`href="${target}?state=s"`);

@@ -509,7 +509,7 @@ describe("RFC 9700", function () {
     }
     await asks(redirect_uri, { prompt: "none" });
     expect(new URL(owner.seen.url).searchParams.get("error")).to.equal("interaction_required");
-    // What is on the person's own machine is remembered, but for the one client whose id everybody knows.
+    // Consent for clients on the person's own machine is remembered, except for the client with a public id.
     expect(await asks(REDIRECT_URI)).to.equal(false);
     expect(owner.seen.url).to.contain("code=");
     const commandLine = { client_id: COMMAND_LINE_CLIENT_ID, scope: "apps.read" };
@@ -533,7 +533,7 @@ describe("RFC 9700", function () {
   });
 });
 
-/** What a browser that is not ours could compare. Cookies and times differ with every visit. */
+/** The headers that another site's browser could compare. Cookies and times differ at every visit. */
 function comparable(headers: Headers) {
   const own = new Set(["date", "set-cookie", "x-request-id"]);
   return [...headers].filter(([name]) => !own.has(name));

@@ -47,7 +47,7 @@ describe("roles of the person whom a client acts for", function () {
           world.api(`${account}/members`, { token, gateway }),
           world.api(`${account}/members`, { token, gateway, method: "POST", json: never }),
         ]);
-        // One that may write gets as far as what is wrong with what was sent.
+        // A role that may write is refused only for its invalid body.
         const opened = asked.map(({ status }) => status);
         const good = [200, 400, 200, 400];
         expect(opened).to.deep.equal(good.map((one, i) => (OPENED[role][i] ? one : 403)));

@@ -303,7 +303,7 @@ describe("routes of docs", () => {
   it("hold examples that work as they are", async () => {
     const bodies = operations.filter(({ operation }) => operation.requestBody);
     expect(bodies.length).to.be.at.least(3);
-    // What is changed was made before: the table has what makes a thing first.
+    // The table lists each creating route before the routes that change the created resource.
     const made = new Map([["account_id", gateway.accountId]]);
     for (const { path, method, operation } of bodies) {
       const json = operation.requestBody?.content["application/json"]?.example;

@@ -31,7 +31,10 @@ const RENDERING = "/accounts/{account_id}/browser-rendering";
 const ALIAS = "/accounts/{account_id}/browser-run";
 
 const OF_ONE_CALL = new Set(["element_not_found", "json_not_extracted"]);
-/** What the target did, or the browser: those of the 5000s and 6000s, as in the public API. Others of 422 are git's. */
+/**
+ * Errors of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors with status 422
+ * are git's.
+ */
 const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
   const { status, code } = ERRORS[name as ErrorCode];
   return status === 422 && code >= 5_000 && code < 7_000 && !OF_ONE_CALL.has(name);

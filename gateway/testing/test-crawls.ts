@@ -39,7 +39,7 @@ export interface TestCrawls {
   lists: Map<string, CrawlListEntry[]>;
   /** How many records each listing asked for. */
   listed: number[];
-  /** What sites answer, and who asked. */
+  /** The answers of sites, and the crawls that consulted them. */
   consulted: { host: string; intent: CrawlIntent }[];
   consult(host: string): Consulted;
   /** Why no more crawls are admitted. */

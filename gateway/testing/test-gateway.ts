@@ -62,7 +62,7 @@ export interface TestGateway {
   logs: Record<string, unknown>[];
   /** Operations and statuses that were answered, as "operation status". */
   answered: Set<string>;
-  /** What the clock of gateway and actors says. */
+  /** The current time of gateway and actors. */
   clock: { now: number };
   ask(path: string, asking?: Asking): Promise<Answered>;
   /** A token with just these permissions. */
@@ -85,7 +85,7 @@ export const testConfig: GatewayConfig = {
   metricsToken: "opens-metrics-in-tests",
 };
 
-/** What a route table is made of, with crawls that crawl nothing. */
+/** Returns the parts of a route table, with crawls that fetch nothing. */
 export function testParts(actors: ActorClient, { blobs, live } = testCrawls()) {
   const { signal: stopping } = new AbortController();
   return { actors, blobs, live, stopping, config: testConfig, now: () => Date.now() };

@@ -104,7 +104,7 @@ describe("admin dead", function () {
     await until("the letters", async () => (await letters()) === 3);
     const { stdout } = await run("retry", "--all");
     expect(stdout.trimEnd().split("\n")).to.have.length(3);
-    // They are refused again.
+    // The retried letters are refused again.
     await until("new letters", async () => (await letters()) === 3);
     const dropped = await run("drop", "4");
     expect(dropped.stdout).to.match(/^4 {2}counter\.[xyz] {2}stumble {2}dropped\n$/);

@@ -1,4 +1,4 @@
-/** What a benchmark is: rounds that measure a reference and our own in turn, and figures with what they should be. */
+/** The form of a benchmark: rounds that measure a reference and Trunkline in turn, and figures with their targets. */
 
 export interface Benchmark {
   /** `npm run bench -- <start of the name>` picks it. */
@@ -18,7 +18,7 @@ export interface Figure {
 
 export type Target = { atLeast: number } | { atMost: number };
 
-/** What a closed loop saw: a new operation starts when one ends. */
+/** The results of a closed loop, in which each operation starts when one ends. */
 export interface Load {
   operations: number;
   ms: number;

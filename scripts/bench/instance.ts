@@ -24,7 +24,7 @@ export class Instance implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #folder: string;
   readonly url: string;
-  // Where a benchmark breaks off, nobody disposes of it any more.
+  // Ends the instance if the benchmark exits without disposing of it.
   readonly #abandon = () => this.#interrupt();
 
   /** Resolves when it answers that it is ready. */

@@ -1,4 +1,4 @@
-/** Where the figures come from: without these facts they say little. */
+/** The facts of the machine that make benchmark figures comparable. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";

@@ -14,6 +14,7 @@ import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { oauth } from "./oauth/oauth.ts";
 import { pdf } from "./rendering/pdf.ts";
+import { settled } from "./rendering/settled.ts";
 import { markdownTable } from "./report.ts";
 import { git } from "./repositories/git.ts";
 import { runtimeCalls } from "./runtime/runtime-calls.ts";
@@ -31,6 +32,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimePassive,
   startMemory,
   pdf,
+  settled,
   crawl,
   crawlFrontier,
   crawlDeath,
@@ -52,7 +54,7 @@ if (values.servers) process.env.TRUNKLINE_BENCH_SERVERS = values.servers;
 // Every process of a benchmark then leaves a CPU profile there.
 if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
 
-// What was started is ended by those who listen for the exit.
+// The listeners for `exit` end the processes that were started.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }

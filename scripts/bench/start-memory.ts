@@ -1,4 +1,4 @@
-/** What an idle Trunkline weighs: every process under `npm start`, npm among them, but for Chromium's. */
+/** Measures the memory of an idle Trunkline: all processes under `npm start`, including npm, without Chromium. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";

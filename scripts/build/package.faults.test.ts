@@ -85,7 +85,7 @@ describe("package", function () {
     const names = Object.values(metafile.inputs).flatMap(({ imports }) =>
       imports.filter(({ external }) => external).map(({ path }) => path),
     );
-    // They have no code that is imported, and are found by their names.
+    // These packages have no imported code, and are found by their names.
     names.push("swagger-ui-dist", "devtools-protocol");
     for (const path of files.filter((path) => path.endsWith(".d.ts"))) {
       const text = await readFile(join(dist, path), "utf8");
@@ -241,7 +241,7 @@ describe("package", function () {
         try {
           signal("SIGKILL");
         } catch {
-          // It has ended.
+          // The process has ended.
         }
         await closed;
       },

@@ -7,14 +7,14 @@ import { createInterface } from "node:readline";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
 const READY_MS_MAX = 45_000;
-/** What a host logged last says why it did not start. */
+/** Keeps the last lines of a host's log, which explain a failed start. */
 const LINES_KEPT = 3;
 
 export interface ActorProcessOptions {
   url: string;
   name: string;
   buckets?: number;
-  /** What it commits to its journal is not written where it belongs after a while. */
+  /** Stops checkpoints, so that commits stay in the journal alone. */
   holdsCheckpoints?: boolean;
   /** Arguments after URL and name, for another program than the host of the test kinds. */
   program?: { main: string; parameters: readonly string[] };
@@ -26,7 +26,7 @@ export class ActorProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #ready: Promise<void>;
-  // Where a test run breaks off, nobody calls kill() any more.
+  // Kills the process if the test run exits without calling kill().
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
   /** Starts the process; it takes messages once `ready` resolves. */

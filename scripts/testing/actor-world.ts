@@ -64,7 +64,7 @@ export class World {
   readonly subjects = stateSubjects(stateBucket(0));
   readonly #options: WorldOptions;
   readonly #logger: Logger;
-  /** What is closed at the end, the latest first. */
+  /** The functions that close the world's parts, called in reverse order. */
   readonly #closing: (() => Promise<void>)[] = [];
 
   constructor(options: WorldOptions, bus: Bus, url: string, nats: TestNatsServer | undefined) {
@@ -86,7 +86,7 @@ export class World {
       counts?: ServiceCounts;
       hosted?: readonly AnyHostedDefinition[];
       rowBytesMax?: number;
-      /** How it reaches the bus, and who is in its process. */
+      /** The connection to the bus, and the local listeners. */
       bus?: Pick<BusOptions, "url" | "listeners">;
     } = {},
   ): Promise<ActorHost> {
@@ -117,7 +117,7 @@ export class World {
     });
     if (complete) {
       await until("every shard has an owner", () => host.placement.isComplete, 60_000);
-      // Its subscriptions are on their way; a request by hand is not sent again.
+      // Waits until the server has the host's subscriptions, because a test's own request is not retried.
       await bus.connection.flush();
     }
     return host;

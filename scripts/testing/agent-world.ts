@@ -29,10 +29,10 @@ import { type LogLine, startWorld, type World } from "./actor-world.ts";
 
 export const ACCOUNT = "a".repeat(32);
 
-/** Where hosts in other processes have to know it. */
+/** The secrets key that hosts in other processes share. */
 export const SECRETS_KEY = newSecretKey();
 
-/** Where a test says nothing else. */
+/** The limits unless a test sets others. */
 export const AGENT_LIMITS: AgentLimits = {
   agents: AGENTS_PER_ACCOUNT,
   bytes: AGENT_BYTES_PER_ACCOUNT,

@@ -65,7 +65,7 @@ export class AppFolder implements AsyncDisposable {
     return { code, stdout, stderr };
   }
 
-  /** Likewise, and fails where the command does. */
+  /** Runs the command as run() does, and fails if the command fails. */
   async succeed(parameters: string[], options: { input?: string } = {}): Promise<string> {
     const { code, stdout, stderr } = await this.run(parameters, options);
     if (code === 0) return stdout;

@@ -42,7 +42,7 @@ export class AppScene implements AsyncDisposable {
   readonly servers: readonly TestNatsServer[];
   readonly gateways: Gateway[] = [];
   readonly hosts: RoleProcess[] = [];
-  /** What has run of the app's code, now or earlier. */
+  /** The processes that run or ran the app's code, with their marks. */
   readonly #appProcesses = new Map<number, string>();
   readonly #parts: SceneParts;
   #platform: AppPlatform | undefined;
@@ -87,7 +87,7 @@ export class AppScene implements AsyncDisposable {
     this.servers = "servers" in parts.bus ? parts.bus.servers : [parts.bus];
   }
 
-  /** As the account's owner asks: by the first gateway that is there. */
+  /** The platform as the account's owner uses it, through the first gateway. */
   get platform(): AppPlatform {
     if (!this.#platform) throw new Error("Cannot ask: the cluster has not started");
     return this.#platform;
@@ -153,7 +153,7 @@ export class AppScene implements AsyncDisposable {
     return pids;
   }
 
-  /** What ran of the app's code and runs still. */
+  /** The processes of the app's code that still run. */
   get left(): number[] {
     const running = [...this.#appProcesses].filter(([pid, mark]) => processMark(pid) === mark);
     return running.map(([pid]) => pid);
@@ -216,7 +216,7 @@ export class AppScene implements AsyncDisposable {
     });
   }
 
-  /** One of the gateways made the first account, and has written down who that is. */
+  /** One of the gateways created the first account and stored its credentials. */
   async #findPlatform(): Promise<AppPlatform> {
     for (const { instance } of this.gateways) {
       const found = await instance.credentials().catch(() => undefined);

@@ -89,7 +89,7 @@ interface Socket {
   watcher: Watcher;
   agent: number;
   gateway: Gateway;
-  /** Its gateway was killed. */
+  /** The socket's gateway was killed. */
   isLost: boolean;
 }
 
@@ -163,7 +163,7 @@ export class AppStorm {
     await this.#senders;
   }
 
-  /** What was answered, what is stored and what is shown. */
+  /** Compares the answers, the stored state and the state that sockets show. */
   async compare(): Promise<void> {
     const began = await Promise.all(this.#taken.map((_, agent) => this.#read(agent)));
     this.waited = this.taken - began.reduce((sum, one) => sum + (one?.ids.length ?? 0), 0);

@@ -8,7 +8,10 @@ const LOOK_MS = 1;
 const LOOKS = 3;
 
 export interface Arrival {
-  /** It was seen then, and came at some time since. By the machine's clock, to parts of a millisecond. */
+  /**
+   * The time at which a request was seen, and the earliest time of its arrival. By the machine's clock, in fractional
+   * ms.
+   */
   at: number;
   since: number;
 }

@@ -66,7 +66,7 @@ export class ChildProgram implements AsyncDisposable {
     process.kill(-this.pid, name);
   }
 
-  /** Its exit code, or null when a signal ended it. */
+  /** Resolves to the exit code, or null when a signal ended the process. */
   async exit(): Promise<number | null> {
     const [code] = await this.#closed;
     return typeof code === "number" ? code : null;

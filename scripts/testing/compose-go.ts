@@ -1,7 +1,7 @@
 /** The parser of `docker compose` itself, which checks files against the Compose specification. */
 import { goTool } from "./go-tool.ts";
 
-/** Its path, or undefined where Go is missing. */
+/** Returns the program's path, or undefined where Go is missing. */
 export const composeGo = (): Promise<string | undefined> =>
   goTool({
     name: "compose-go",

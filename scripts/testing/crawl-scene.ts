@@ -29,7 +29,7 @@ interface Place {
   name: string;
   role: SceneRole;
   port: number;
-  /** Its proxy to the bus. */
+  /** The process's proxy to the bus. */
   proxy: TcpProxy;
   instance: RoleProcess | undefined;
 }

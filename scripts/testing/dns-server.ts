@@ -30,7 +30,7 @@ export class DnsServer implements AsyncDisposable {
     return server;
   }
 
-  /** As settings name it. */
+  /** The address in the form of the setting. */
   get address(): string {
     return `127.0.0.1:${this.#port}`;
   }

@@ -39,7 +39,10 @@ export class DoctorScene implements AsyncDisposable {
     return runCommand(program, [...rest, ...parameters], own);
   }
 
-  /** Its report as JSON. The exit status must be that of the worst finding, which names what mends it. */
+  /**
+   * Returns the doctor's report. Asserts that the exit status is that of the worst finding, and that findings name a
+   * remedy.
+   */
   async report(...[parameters, ...how]: Parameters<DoctorScene["run"]>): Promise<DoctorReport> {
     const end = await this.run(["--json", ...parameters], ...how);
     const report = reportOf(end);
@@ -52,7 +55,7 @@ export class DoctorScene implements AsyncDisposable {
     return report;
   }
 
-  /** Its first finding of the worst level. */
+  /** Returns the first finding of the worst level. */
   async finding(...run: Parameters<DoctorScene["run"]>): Promise<Finding> {
     const { status, findings } = await this.report(...run);
     const worst = findings.find(({ level }) => level === status);

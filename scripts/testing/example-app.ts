@@ -1,4 +1,4 @@
-/** One of the example apps on an instance of a test: bundled as the command line does, with its secrets. */
+/** Deploys an example app on a test's instance: bundled as the command line does, with its secrets. */
 import { join } from "node:path";
 import { stop } from "esbuild";
 import { readAppConfig } from "../cli/app-config-file.ts";

@@ -1,4 +1,4 @@
-/** What must hold once a load has stopped and everything has come to rest, whatever was broken meanwhile. */
+/** The invariants that hold after a load has stopped, whatever was broken meanwhile. */
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { SHARDS } from "../../schemas/limits.ts";
@@ -60,7 +60,7 @@ function checkSinks({ history }: FaultLoad): string[] {
   return problems;
 }
 
-/** What a counter gives, a sink receives: together they hold what was added and acknowledged. */
+/** Sinks receive what counters give, so their sum is the sum of acknowledged additions. */
 async function checkSum(load: FaultLoad): Promise<string[]> {
   const counts = await Promise.all([...COUNTERS, ...SINKS].map((key) => load.readCount(key)));
   const added = load.history.filter(({ key, input }) => COUNTERS.includes(key) && input > 0);
@@ -89,7 +89,7 @@ async function checkLedgers(load: FaultLoad): Promise<string[]> {
   for (const [id, sent] of load.entries) {
     const [to = "", from = ""] = id.split("<");
     const taken = states.get(to)?.received[from] ?? 0;
-    // What a client does not know to have arrived may have arrived.
+    // Additions without an answer may or may not have arrived.
     if (taken < sent || taken > sent + load.failures.length) {
       problems.push(`${to} took ${taken} entries of ${from}, not ${sent}`);
     }

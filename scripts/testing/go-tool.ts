@@ -10,14 +10,14 @@ const run = promisify(execFile);
 
 export interface GoTool {
   name: string;
-  /** As in the go.mod of `folder`. */
+  /** The version in the go.mod of `folder`. */
   version: string;
   package: string;
   /** Beside this file. */
   folder: string;
 }
 
-/** Its path, or undefined where Go is missing. The first build takes a minute or more. */
+/** Returns the tool's path, or undefined where Go is missing. The first build takes a minute or more. */
 export async function goTool(tool: GoTool): Promise<string | undefined> {
   const path = join(TOOLS, `${tool.name}-${tool.version}`);
   if (existsSync(path)) return path;

@@ -1,7 +1,7 @@
 /** A packed body that would take far more memory than all else in a test, were it unpacked as a whole. */
 import { gzipSync } from "node:zlib";
 
-/** So much that what else a process allocates meanwhile is little beside half of it. */
+/** Large enough that a process's other allocations are small beside half of it. */
 export const BOMB_BYTES = 2_000_000_000;
 const MEMBER_BYTES = 100_000_000;
 

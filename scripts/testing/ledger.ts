@@ -9,7 +9,7 @@ const Counts = z.record(z.string(), z.int());
 const LedgerState = z.object({
   sent: Counts,
   received: Counts,
-  /** What must never be, in words. */
+  /** Descriptions of violated invariants; must stay empty. */
   faults: z.array(z.string()),
   /** Reminders set, and come. */
   set: z.int(),

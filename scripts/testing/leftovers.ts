@@ -34,7 +34,15 @@ export async function endLeftoversThatStay(mark: string, pids: number[]): Promis
 
 /** Kills every process with this mark; resolves when all have ended. */
 export async function endAll(mark: string): Promise<void> {
-  await until(() => leftovers(mark).map(kill).length === 0);
+  const killed = new Set<number>();
+  await until(() => {
+    for (const pid of leftovers(mark)) {
+      kill(pid);
+      killed.add(pid);
+    }
+    // The kernel frees a process's memory first, and with it the mark. It closes the sockets later.
+    return ![...killed].some(holdsSockets);
+  });
 }
 
 /** Returns the command line of the process that it kills. */
@@ -74,12 +82,23 @@ function processes(): number[] {
 }
 
 function parentOf(pid: number): number {
-  // The name in parentheses may hold spaces and parentheses.
-  const [stat = ""] = readProcess(pid, "stat");
-  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  return Number(statOf(pid)[1]);
 }
 
-/** One of the files the kernel keeps of a process; empty for one that has ended or is another user's. */
+/** False for a process that is gone, and for one that waits for its parent to collect it. */
+function holdsSockets(pid: number): boolean {
+  const [state = ""] = statOf(pid);
+  return state !== "" && state !== "Z" && state !== "X";
+}
+
+/** Returns the fields of a process from its state on (proc_pid_stat(5)). */
+function statOf(pid: number): string[] {
+  // The name in parentheses may hold spaces and parentheses.
+  const [stat = ""] = readProcess(pid, "stat");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** Reads a file of a process in /proc; returns nothing for one that has ended or belongs to another user. */
 function readProcess(pid: number, file: "environ" | "cmdline" | "stat"): string[] {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8").split("\0");

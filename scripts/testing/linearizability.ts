@@ -13,7 +13,7 @@ export interface Operation<I, O> {
   ended?: { at: number; output: O };
 }
 
-/** What a key does when nothing overlaps. */
+/** The behaviour of a key when no operations overlap. */
 export interface SequentialModel<S, I, O> {
   initial: S;
   /** The state after the input; undefined when it cannot have had this output. Any output goes where it is unknown. */
@@ -25,7 +25,7 @@ export interface Violation<S, I, O> {
   /** The state the longest order found ended in, and how many of the operations it holds. */
   state: S;
   explained: number;
-  /** None of these can be next. */
+  /** Operations of which none can be the next. */
   stuck: Operation<I, O>[];
 }
 
@@ -123,7 +123,7 @@ function listByTime<I, O>(operations: readonly Operation<I, O>[]): Link<I, O> {
     entries.push({ ...links, at: operation.startedAt, isEnd: false, end });
     if (end) entries.push(end);
   }
-  // What ends as another starts may have overlapped it.
+  // An operation that ends when another starts may have overlapped it.
   entries.sort((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd));
   const head: Link<I, O> = { previous: undefined, next: undefined };
   let last = head;

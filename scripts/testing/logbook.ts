@@ -31,7 +31,7 @@ type LogbookMessages = (typeof logbook)["messages"];
 
 const Stored = z.object({ id: z.string().optional(), text: z.string().optional() });
 
-/** What a write may take: the test's bus is on this machine. */
+/** The deadline of a write; the test's bus is on this machine. */
 const WRITE_MS = 2_000;
 
 export function logbookKind(bus: Bus): HostedDefinition<LogbookMessages> {

@@ -17,7 +17,7 @@ export const SECRETS = {
 export interface Container {
   name: string;
   command: string[];
-  /** What a health check runs, where it is a command. */
+  /** The command of each health check that is a command. */
   checks: string[];
   environment: Record<string, string>;
   graceS: number;

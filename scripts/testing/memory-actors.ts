@@ -100,7 +100,7 @@ export function memoryActors({
       definition,
       message,
       states.get(address) ?? definition.initial,
-      // As it would cross the bus.
+      // The input is copied as if it crossed the bus.
       JSON.parse(JSON.stringify(input)),
       { key, now: now(), newId: () => randomUUID().replaceAll("-", ""), rows },
     );

@@ -115,7 +115,7 @@ async function placesStreams({ urls }: TestNatsCluster): Promise<void> {
 
 export class TestNatsServer extends NatsServer {
   readonly #folder: string;
-  // Where a test run breaks off, nobody calls stop() any more.
+  // Kills the server if the test run exits without calling stop().
   readonly #abandon = () => {
     void this.kill(); // The signal is sent at once; there is no time left to wait.
     rmSync(this.#folder, { recursive: true, force: true });
@@ -157,7 +157,7 @@ export class TestNatsServer extends NatsServer {
 
 export class TestNatsCluster {
   readonly servers: readonly TestNatsServer[];
-  /** Where the servers meet each other, without the password that takes. */
+  /** The addresses of the servers' routes, without the password. */
   readonly routes: readonly string[];
 
   constructor(servers: readonly TestNatsServer[], routes: readonly string[]) {

@@ -23,7 +23,7 @@ interface Tokens {
   refresh_token: string;
 }
 
-/** They do again what was not answered, at whichever node answers. */
+/** Persons who repeat unanswered requests at any node that answers. */
 export class OAuthFlow {
   again = 0;
   restarts = 0;
@@ -46,7 +46,7 @@ export class OAuthFlow {
     const person = new Person(nodes.urls[0] ?? "");
     await person.open(invitation_url);
     await person.signUp({ password: "correct horse" });
-    // They hear by mail of whose member they are, and may choose no account before.
+    // Mail informs the user of the membership; before that they cannot choose the account.
     await until(`${email} sees the account`, async () => {
       await person.open(authorizationOf(client));
       return person.seen.text.includes('name="account"');
@@ -177,7 +177,7 @@ export class OAuthFlow {
     return status === 400 && text.includes("start again");
   }
 
-  /** As the page says: from the client on. What was decided is remembered. */
+  /** Starts again at the client, as the page advises. Earlier decisions are remembered. */
   async #beginAnew(): Promise<void> {
     this.restarts += 1;
     await this.authorize();

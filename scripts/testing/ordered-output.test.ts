@@ -8,7 +8,7 @@ describe("OrderedOutput", () => {
     printed = [];
     output = new OrderedOutput((text) => void printed.push(text));
   });
-  /** What was printed since the last look. */
+  /** Returns the text printed since the last call. */
   const news = () => printed.splice(0).join("");
 
   it("write() prints the first file live and buffers the others", () => {

@@ -6,7 +6,7 @@ export class OrderedOutput {
   readonly #print: (text: string) => void;
   /** The first one appears as it comes. */
   readonly #open: Entry[] = [];
-  /** Another file was printed since the first one wrote. */
+  /** True when another file was printed since the first one wrote. */
   #isInterrupted = false;
 
   constructor(print: (text: string) => void) {

@@ -3,7 +3,7 @@ import { inflateSync } from "node:zlib";
 
 interface PdfObject {
   dictionary: string;
-  /** What its stream holds, unpacked; empty where it has none. */
+  /** The unpacked stream of the object; empty when it has none. */
   stream: string;
 }
 
@@ -23,7 +23,7 @@ export function pageTexts(bytes: Buffer): string[] {
   });
 }
 
-/** What is wrong with where the table says its objects are (ISO 32000-1, 7.5.4); empty for nothing. */
+/** Returns the faults of the cross-reference table (ISO 32000-1, 7.5.4); empty if none. */
 export function tableFaults(bytes: Buffer): string[] {
   const source = bytes.toString("latin1");
   const at = Number(/startxref\s+(\d+)\s+%%EOF\s*$/.exec(source)?.[1]);
@@ -67,7 +67,7 @@ function inflated(packed: Buffer): string {
   }
 }
 
-/** What a font's numbers stand for (ISO 32000-1, 9.10.3). */
+/** Returns the characters of a font's codes (ISO 32000-1, 9.10.3). */
 function readCharacters(map: string): Map<number, string> {
   const characters = new Map<number, string>();
   for (const [, first = "", last, to = ""] of map.matchAll(

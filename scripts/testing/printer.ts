@@ -119,7 +119,7 @@ export class Pdf {
     return pageTexts(this.bytes);
   }
 
-  /** What is wrong with it, by its table of objects and, where that is there, by qpdf. */
+  /** The faults of the PDF, found by its cross-reference table and, if installed, by qpdf. */
   get faults(): string {
     return [...tableFaults(this.bytes), ...this.#faultsByQpdf()].join("\n");
   }

@@ -97,7 +97,7 @@ export const probeActor = defineActor(probe, {
     },
     swell: (state, { characters }) => ({ state: { ...state, padding: "x".repeat(characters) } }),
     mutate(state) {
-      // What the types forbid, a cast or a library may do all the same.
+      // A cast or a library may do what the types forbid.
       (state.log as string[]).push("changed in place");
       return { state, reply: { log: [...state.log] } };
     },

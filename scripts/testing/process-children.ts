@@ -25,8 +25,8 @@ function commandOf(pid: number): string {
 export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/process/main.ts");
 
 /**
- * What tells this process from any that had its number, or will: numbers come again within minutes where many
- * processes start. Undefined where there is none, or it has ended.
+ * Returns a mark that distinguishes a process from others with the same pid, because pids are reused within minutes
+ * on a busy machine. Undefined if the process does not run.
  */
 export function processMark(pid: number): string | undefined {
   try {
@@ -62,7 +62,7 @@ export async function stopGroup(group: number): Promise<void> {
   await until("they stand still", async () => (await membersOf(group))?.every(standsStill));
 }
 
-/** One that has ended and that nobody collects does nothing either. */
+/** A process that has ended but was not waited for does nothing either. */
 const standsStill = (pid: number | string) =>
   statesOfThreads(pid).every((state) => state === "T" || state === "Z");
 

@@ -53,7 +53,7 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.pid;
   }
 
-  /** Where it listens, without a slash at its end. */
+  /** The URL at which the process listens, without a trailing slash. */
   get url(): string {
     return this.#urlOf("");
   }
@@ -89,7 +89,7 @@ export class RoleProcess implements AsyncDisposable {
     this.#program.signal(name);
   }
 
-  /** Its exit code, or null when a signal ended it. */
+  /** Resolves to the exit code, or null when a signal ended the process. */
   exit(): Promise<number | null> {
     return this.#program.exit();
   }

@@ -1,16 +1,16 @@
-/** What a run prints: the output of each file, the slowest files, once more what failed, and the counts. */
+/** Prints the report of a run: the output of each file, the slowest files, the failures again, and the counts. */
 import { OrderedOutput } from "./ordered-output.ts";
 import type { FileOutcome } from "./test-worker-main.ts";
 
 const SLOWEST = 20;
 /** A table of files that took no time says nothing. */
 const SLOW_S = 1;
-/** Where mocha's list of failures begins; colours may stand before it. */
+/** Matches the start of mocha's list of failures, which may begin with colour codes. */
 const FAILING = /^.* \d+ failing/m;
 
 interface FileReport {
   outcome: FileOutcome;
-  /** What the file wrote. */
+  /** The file's output. */
   text: string;
 }
 

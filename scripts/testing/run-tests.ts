@@ -14,7 +14,7 @@ import {
 import { endAll } from "./leftovers.ts";
 import { RunReport } from "./run-report.ts";
 import { longestFirst, readDurations, recordDurations } from "./test-durations.ts";
-import { TestPool } from "./test-pool.ts";
+import { type Concurrency, TestPool } from "./test-pool.ts";
 import { allTestFiles, type Suite, selectTests } from "./test-selection.ts";
 
 const USAGE = `Usage: npm test -- [options] [path or name of a test …]
@@ -24,7 +24,8 @@ const USAGE = `Usage: npm test -- [options] [path or name of a test …]
   --rerun-failed     run each file that failed once more, by itself, after all others
   --record           write how long the files took into test-durations.json
   --close-ms <n>     how long a file may keep something open after its last test (default: 30000)
-  --workers <n>      how many files run at a time (default: ${defaultWorkers("quick")} here)
+  --workers <n>      how many files run at a time (default here: ${defaultConcurrency("quick").workers}, and while
+                     processors are idle up to ${defaultConcurrency("quick").more} more)
 `;
 
 process.exitCode = await main(process.argv.slice(2));
@@ -48,7 +49,9 @@ async function main(parameters: string[]): Promise<number> {
   await chmod(folder, 0o711);
   const mark = `${process.pid}-${Date.now()}/`;
   endOnSignal(mark, folder);
-  const workers = Math.min(options.workers ?? defaultWorkers(suite), files.length);
+  const { workers: wantedWorkers } = options;
+  const concurrency =
+    wantedWorkers === undefined ? defaultConcurrency(suite) : { workers: wantedWorkers, more: 0 };
   const pool = new TestPool({
     mark,
     folder,
@@ -56,9 +59,10 @@ async function main(parameters: string[]): Promise<number> {
     ...(grep !== undefined && { grep }),
   });
   const report = new RunReport((text) => process.stdout.write(text));
-  await pool.run(files, workers, report);
+  await pool.run(files, concurrency, report);
   if (options.rerunFailed) {
-    for (const file of report.failedFiles()) await pool.run([file], 1, report);
+    for (const file of report.failedFiles())
+      await pool.run([file], { workers: 1, more: 0 }, report);
   }
   await removeAll(folder);
   report.end();
@@ -118,11 +122,13 @@ function count(option: string, text: string): number {
 }
 
 /**
- * Tests wait for something most of the time, so more files run at a time than there are processors. Fault tests
- * measure how long a recovery takes, and leave each other more room.
+ * Many tests wait most of the time, so more files run at a time than there are processors; while these are idle even
+ * more. Fault tests measure how long a recovery takes, and leave each other more room.
  */
-function defaultWorkers(suite: Suite): number {
-  return availableParallelism() + (suite === "quick" ? 2 : 1);
+function defaultConcurrency(suite: Suite): Concurrency {
+  const processors = availableParallelism();
+  if (suite === "faults") return { workers: processors + 1, more: 0 };
+  return { workers: processors + 1, more: 2 * processors };
 }
 
 /** Leaves no process and no folder behind when somebody breaks the run off. */

@@ -2,6 +2,7 @@
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { REPOSITORY } from "../tools.ts";
+import { IdleProcessors } from "./idle-processors.ts";
 import type { RunReport } from "./run-report.ts";
 import { suiteOf } from "./test-selection.ts";
 import { TestWorker } from "./test-worker.ts";
@@ -16,6 +17,14 @@ export interface TestPoolOptions {
   closeMs: number;
 }
 
+/** How many files run at a time. */
+export interface Concurrency {
+  /** So many run always. */
+  workers: number;
+  /** So many more run while the processors have idle time. */
+  more: number;
+}
+
 export class TestPool {
   readonly #options: TestPoolOptions;
   #workers = 0;
@@ -26,14 +35,33 @@ export class TestPool {
   }
 
   /** Runs the files in this order. Resolves when all have ended and their processes are gone. */
-  async run(files: readonly string[], workers: number, report: RunReport): Promise<void> {
+  async run(
+    files: readonly string[],
+    { workers, more }: Concurrency,
+    report: RunReport,
+  ): Promise<void> {
     const queue = [...files];
-    await Promise.all(Array.from({ length: workers }, () => this.#work(queue, report)));
+    const processors = new IdleProcessors();
+    const next = async () => queue.shift();
+    const nextWhenIdle = async () => {
+      await processors.turn(() => queue.length === 0);
+      return queue.shift();
+    };
+    await Promise.all([
+      ...Array.from({ length: workers }, () => this.#work(next, queue, report)),
+      ...Array.from({ length: more }, () => this.#work(nextWhenIdle, queue, report)),
+    ]);
   }
 
-  async #work(queue: string[], report: RunReport): Promise<void> {
+  async #work(
+    next: () => Promise<string | undefined>,
+    queue: readonly string[],
+    report: RunReport,
+  ): Promise<void> {
+    let file = await next();
+    if (file === undefined) return;
     let worker = this.#newWorker();
-    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+    for (; file !== undefined; file = await next()) {
       await this.#runFile(worker, file, report);
       // Fault tests measure and kill, so each has a process that nothing else has used.
       const isUsed = !worker.isFit || suiteOf(file) === "faults";

@@ -10,7 +10,7 @@ import { RUN_VARIABLE } from "./leftovers.ts";
 export interface FileOrder {
   /** An absolute path. */
   path: string;
-  /** Where the file and the processes it starts put temporary files. */
+  /** The folder for temporary files of the file and its processes. */
   folder: string;
   /** The mark that every process inherits which the file starts. */
   mark: string;

@@ -370,7 +370,7 @@ describe("agent-inbox", () => {
       const [rest] = inbox.rounds();
       expect(idsOf(rest)).to.deep.equal(["4", "5"]);
       expect(rest?.map(({ id }) => id)).to.deep.equal(mail?.slice(3).map(({ id }) => id));
-      // It took long: the others were not begun.
+      // The first delivery used the round's time, so the others were not begun.
       inbox.settle(rest ?? [], [200]);
       expect(idsOf(inbox.rounds()[0])).to.deep.equal(["5"]);
       // More than were sent, and too late.
@@ -417,7 +417,8 @@ describe("agent-inbox", () => {
       expect(inbox.entry(3)).to.include({ attempts: 0, status: "waiting" });
       inbox.settle(mail, [200, 500]);
       expect(inbox.entry(2)).to.include({ status: "delivered", attempts: 1 });
-      // What it says of others is too late: they come once more, and the agent knows what it has had.
+      // Outcomes for other deliveries arrive too late. Those deliveries are repeated, and the agent recognizes
+      // duplicates.
       expect(inbox.entry(3)).to.include({ status: "waiting" });
       const [rest = []] = inbox.rounds();
       expect(rest.map(({ id, attempt }) => [id, attempt])).to.deep.equal(
@@ -616,7 +617,7 @@ describe("agent-inbox", () => {
       inbox.receive("a");
       inbox.ask("clear", {});
       expect(inbox.forgotten).to.equal(1);
-      // Its answer comes too late.
+      // The agent answers too late.
       inbox.answer();
       expect(inbox.state.next).to.equal(1);
     });

@@ -43,7 +43,7 @@ describe("agent-inbox on the bus", () => {
           const options = { deadlineMs: 60_000 };
           const first = await actors.call(agentInbox, key, "receive", event, options);
           expect(first).to.include({ isNew: true, number: index + 1 });
-          // Its sender did not hear it.
+          // The sender did not receive the answer and repeats the event.
           if (index % 5 !== 0) continue;
           const repeat = await actors.call(agentInbox, key, "receive", event, options);
           expect(repeat).to.include({ isNew: false, number: index + 1 });

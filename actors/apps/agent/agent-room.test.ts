@@ -76,7 +76,7 @@ describe("the room of an account's agents", function () {
       expect(code).to.equal("limit_reached");
       expect(message).to.match(/^Cannot keep the agent: the account has 3, .*AGENTS_PER_ACCOUNT/);
     }
-    // It may look, and write nothing.
+    // The agent may read but not write.
     expect(await ask("d", {})).to.equal(0);
     expect(await ask("b", { put: 10_000 })).to.equal(2);
     expect((await usage()).agents).to.equal(3);

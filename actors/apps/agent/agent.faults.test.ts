@@ -16,7 +16,7 @@ const MAIN = join(import.meta.dirname, "../../../scripts/testing/agent-host-main
 const AGENTS = 8;
 const GATEWAY = "test";
 
-/** What a gateway does with batches, as far as order and loss go: the latest state of each socket. */
+/** Applies batches as a gateway does with respect to order and loss: keeps the latest state of each socket. */
 class Sockets {
   readonly states = new Map<string, number>();
   /** Of each agent, the last commit whose actions were done. */

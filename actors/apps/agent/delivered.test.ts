@@ -53,7 +53,7 @@ describe("what becomes of deliveries", function () {
     await new Promise((resolve) => outside.close(resolve));
   });
 
-  /** As its inbox has it after the first try. */
+  /** Returns a delivery as its inbox stores it after the first attempt. */
   async function tried(key: string, text = "event"): Promise<Delivery> {
     await world.client.call(agentInbox, key, "receive", {
       source: "test",

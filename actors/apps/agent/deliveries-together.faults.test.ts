@@ -15,7 +15,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { type Clock, systemClock } from "../../runtime/lib/clock.ts";
 import { DELIVERIES_OF_MAIL_MS_MAX, DELIVERIES_TOGETHER_MS_MAX } from "./deliveries.ts";
 
-/** It writes nothing: what runs again is seen outside. */
+/** The code writes nothing, so a second run shows only outside the agent. */
 const CODE = `
 import { Agent } from "trunkline/agents";
 export class Hooks extends Agent {
@@ -40,7 +40,7 @@ describe("deliveries that come together", function () {
   let answer: (response: ServerResponse, event: string) => void = () => {};
   let agents = 0;
   let key: string;
-  /** It stands still but where a test puts it forward: how quick this machine is decides nothing. */
+  /** The clock stands still unless a test moves it forward, so the machine's speed does not matter. */
   let monotonicMs = systemClock.monotonic();
   const clock: Clock = {
     now: () => systemClock.now(),
@@ -69,7 +69,7 @@ describe("deliveries that come together", function () {
     key = keyOf("hooks", "Hooks", `a${agents++}`);
   });
 
-  /** All that came, when nothing waits any more; `others` answers those that came together. */
+  /** Returns all deliveries once nothing waits any more; `others` answers those that arrived together. */
   async function delivered(
     others: typeof answer,
     meanwhile: () => Promise<void> = async () => {},

@@ -105,7 +105,7 @@ describe("Deliveries", () => {
     whileRun = () => taking.stop();
     await taking.take();
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
-    // What was not begun is given again: of those that went together too.
+    // Deliveries that were not begun are handed out again, also those that were sent together.
     expect(begun).to.equal(2);
     const error = await refusalOf(taking.take());
     expect(error).to.include({ code: "unavailable" });

@@ -98,7 +98,7 @@ describe("an agent's turn that reaches a bound", function () {
   });
 
   it("a bundle that runs for ever at its start is refused, without a word against its code", async () => {
-    // It may have been the machine.
+    // A slow machine may be the cause, so the app is not blamed.
     const late = await refusalOf(world.check("endless", "for (;;);"));
     expect(late.code).to.equal("deadline_exceeded");
     // Whichever of its bounds it reaches first.

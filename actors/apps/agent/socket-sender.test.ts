@@ -132,7 +132,7 @@ describe("SocketSender", function () {
     expect(gone).to.deep.equal(["all"]);
     await arrived;
     expect(state.held).to.equal(0);
-    // What closes them goes out all the same, and what was given up is not tried again.
+    // Frames that close sockets are still sent, and abandoned frames are not retried.
     state.answersMax = Infinity;
     const before = batches.length;
     send([{ to: [1], close: { code: 1012, reason: "given up" } }], 9);

@@ -188,7 +188,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
       // A host that is lost before the process has started leaves the request to the next one.
       await processes.of(this.#key);
       await permitted?.();
-      // Another process may have taken its place meanwhile.
+      // Another process may have replaced this one meanwhile.
       const { process } = await processes.of(this.#key);
       const result = await entryTurn(process, { id, request, isUpgrade });
       if (!(result instanceof Error)) return { result, process };

@@ -6,7 +6,7 @@ import { appPortsActor } from "./app-ports.ts";
 import type { AppPortsState } from "./app-ports-state.ts";
 
 const ACCOUNT = "a".repeat(32);
-/** As handlers return it. */
+/** The state as handlers return it. */
 type Kept = DeepReadonly<AppPortsState>;
 const range = { first: 8_801, last: 8_803 };
 const cookieKey = "0123456789abcdef";

@@ -51,7 +51,7 @@ describe("app-usage", () => {
     );
     usage.hold("a", 20);
     expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
-    // One that keeps nothing any more makes room.
+    // An agent that stores nothing any more frees its place.
     usage.hold("b", 0);
     usage.hold("d", 10);
     expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
@@ -104,7 +104,7 @@ describe("app-usage", () => {
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`e${index}`, [0, 1, 0]]));
     const fill = (count: number) =>
       usage.rows.set(row, { agents: { ...known?.agents, ...entries(count) } } as AppUsageRow);
-    // Another one that goes to the same row.
+    // Another agent that shares the row.
     const other = Array.from({ length: 1_000 }, (_, index) => agent(`other-${index}`)).find(
       (key) => {
         const tried = new Usage();

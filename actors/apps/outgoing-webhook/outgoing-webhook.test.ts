@@ -211,7 +211,7 @@ describe("outgoing-webhook", () => {
     expect(refusal(() => queue.ask("resend", { number: 2 })).code).to.equal("not_found");
     queue.tried(first, 410);
     expect(queue.ask("resend", { number: 1 })).to.include({ status: "waiting", resends: 1 });
-    // What came of the first round is no news of this one.
+    // The outcome of the first round says nothing about this one.
     queue.tried(first, 200);
     const again = queue.untilNextPost();
     expect(again).to.include({ number: 1, attempt: 2, id });

@@ -47,7 +47,7 @@ export class Agents extends Agent<any, any> {
   @callable({ streaming: true }) refuses(stream) { stream.error("not today"); }
   held = Promise.withResolvers();
   letGo() { this.held.resolve(); }
-  /** What another turn changes while this one waits is there when it goes on. */
+  /** A turn that continues after a wait sees the changes that another turn made meanwhile. */
   async add(n, isHeld) {
     await (isHeld ? this.held.promise : null);
     this.setState({ ...this.state, n: this.state.n + n, ["by" + n]: true });

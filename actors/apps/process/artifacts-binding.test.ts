@@ -12,7 +12,7 @@ interface Operation {
   requestBody?: { content: Record<string, { schema: { properties: object } }> };
 }
 
-/** What may be said to each operation of the API of repositories, by its name. */
+/** The documented parameters of each operation of the repositories API, by operation name. */
 function documented({ document }: ArtifactsWorld) {
   const paths = document.paths as Record<string, Record<string, Operation>>;
   const own = Object.entries(paths).filter(([path]) => path.includes("/artifacts/"));
@@ -114,7 +114,7 @@ describe("artifactsBinding", function () {
       "space",
     );
     for (const call of calls(artifacts)) await tried(call);
-    // It has one value, which is what it is where nothing is said.
+    // `jurisdiction` has a single value, which is also its default.
     used.get("createNamespace")?.add("jurisdiction");
     const asRead = (all: Iterable<readonly [string, Iterable<string>]>) =>
       Object.fromEntries(Array.from(all, ([name, said]) => [name, [...said].sort()]));

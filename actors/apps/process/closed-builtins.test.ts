@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { REPOSITORY } from "../../../scripts/tools.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 
-/** What libraries do with modules while they load. */
+/** Uses of modules that libraries make while they load. */
 const LIBRARY = `
 import fs, { promises, readFile as read } from "node:fs";
 import * as http from "http";

@@ -63,7 +63,7 @@ describe("an app's process that is killed at any moment", function () {
               await invoke(begun, key, id, size);
               answered.get(key)?.add(id);
             } catch {
-              // It is asked again below, as a caller does who heard nothing.
+              // The request is repeated below, as a caller without an answer does.
             }
             settled += 1;
             if (settled === killAfter) reached.resolve();

@@ -95,7 +95,7 @@ describe("an app's process: bounds of due work", function () {
     });
     try {
       const grown = (await own.invoke("Full/plans", "plan", 20_000)) as number;
-      // What SQLite writes for these is ten times as much.
+      // SQLite would write ten times as much for these rows.
       expect(grown).to.be.lessThan(150_000_000);
     } finally {
       await own.stop();
@@ -142,7 +142,7 @@ describe("an app's process: bounds of due work", function () {
   it("a submission that is cancelled makes room at once, whether or not its method listens", async () => {
     const key = "Full/cancelled";
     const ids: string[] = [];
-    // None of them has ended by its time before that.
+    // No earlier work has reached its time limit before that.
     const own = await MemoryHost.start({
       code: CODE,
       agents: [{ binding: "Full", className: "Full" }],

@@ -159,7 +159,7 @@ describe("an app's process: schedules, queue and submissions", function () {
 
     it("an alarm that rings sets the next", async () => {
       const key = fresh();
-      // What is nearer than ten seconds has another alarm.
+      // Work due within ten seconds has an alarm of another kind.
       const at = Date.now() + 60_000;
       await host.invoke(key, "plan", new Date(at), "tick", 1);
       expect(host.logs.get(key)?.wakeAt).to.equal(at);

@@ -60,7 +60,7 @@ export class Spy extends Agent {
   said() { return "well"; }
 }
 export class Own extends Agent {
-  /** What libraries do to objects of their own goes on. */
+  /** Libraries may still change objects of their own. */
   onRequest() {
     const plain = {};
     plain.toString = () => "plain";

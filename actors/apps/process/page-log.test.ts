@@ -7,7 +7,7 @@ import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 import { APP_AGENT_FILES } from "../lib/app-process/open-files-limit.ts";
 import { emptyRecord, PageLog, restoreImage } from "./page-log.ts";
 
-/** What other ways to replicate a database lose or refuse; each list is run commit by commit. */
+/** Statements that other ways to replicate a database lose or refuse. Each list runs commit by commit. */
 const CASES: Record<string, string[]> = {
   "a table without primary key": [
     "CREATE TABLE t (a, b)",
@@ -246,7 +246,7 @@ describe("PageLog", () => {
     });
     expect(count() - before).to.equal(APP_AGENT_FILES * logs.length + APP_WAL_FILES_MAX);
     expect(existsSync(join(folder, "many-0.db-shm"))).to.equal(false);
-    // Those whose file was closed meanwhile go on where they were.
+    // Logs whose file was closed meanwhile continue where they were.
     for (const log of [...logs, ...logs]) {
       log.take();
       log.database.exec("INSERT INTO t VALUES (2)");

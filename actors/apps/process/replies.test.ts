@@ -69,12 +69,12 @@ describe("the replies of an agent", function () {
       expect(await copy(own, 1)).to.include("has settled it");
       const next = await own.restart();
       try {
-        // What a server held back that stood still: whether its reply is kept or was let go, it has its effect once.
+        // A stopped server delivers these calls late. Each has its effect once, whether its reply is kept or evicted.
         for (const number of [1, 2, 16])
           expect(await copy(next, number)).to.include("has settled it");
         for (const number of [39, 40]) await add(next, "gateway", number, number);
         expect(await count(next)).to.equal(40);
-        // Another client's numbers are its own. One client too many, and the oldest is forgotten.
+        // Each client has its own numbers. One client past the limit evicts the oldest.
         for (let client = 0; client < AGENT_CLIENTS_MAX; client += 1) {
           for (let number = 1; number <= 17; number += 1) {
             await add(next, `c${client}`, number, number);
@@ -132,7 +132,7 @@ describe("the replies of an agent", function () {
       for (let number = 1; number <= 17; number += 1) await add("settles", number, number);
       await add("waits", 1, 1);
       expect(await own.invoke("Ledger/a", "all")).to.have.length(1_001);
-      // What was let go is run no more.
+      // A call whose reply was evicted does not run again.
       expect(await add("settles", 1, 17).catch(String)).to.include("has settled it");
       expect(await own.invoke("Ledger/a", "all")).to.have.length(1_001);
     } finally {

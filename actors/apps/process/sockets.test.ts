@@ -94,7 +94,7 @@ describe("an app's process: sockets", function () {
       ),
     });
   };
-  /** What one socket got, in order. */
+  /** Returns the frames that one socket received, in order. */
   const got = (number: number, actions: ProcessAction[] = host.actions) =>
     actions
       .filter(({ to }) => to.includes(number))

@@ -63,7 +63,7 @@ describe("TakenFrames", () => {
     end(1);
     await new Promise(setImmediate);
     expect(await take(1, 1, 1)).to.equal(false);
-    // What comes before it is not there yet.
+    // Frames before this one have not arrived yet.
     expect(await take(3, 1, 2)).to.equal(true);
     expect(begun).to.deep.equal([1]);
   });

@@ -102,7 +102,7 @@ describe("an app's process: turns", function () {
   }));
   const nothing = { type: "answer" as const, answer: { status: 204, headers: [] } };
   let host: MemoryHost;
-  /** One in which turns have little time. */
+  /** A host whose turns have little time. */
   let brief: MemoryHost;
   before(async () => {
     host = await MemoryHost.start({
@@ -476,7 +476,7 @@ describe("an app's process: turns", function () {
         expect(
           await own.invoke("Ledger/a", "query", "SELECT COUNT(*) AS n FROM entries"),
         ).to.deep.equal([{ n: 3 }]);
-        // What the platform keeps has room even then.
+        // The platform's own rows fit even when the agent's storage is full.
         await own.turn("Ledger/a", { type: "wake" });
         await own.invoke("Ledger/a", "query", "DELETE FROM entries");
         expect(await own.invoke("Ledger/a", "add", "again")).to.equal(1);

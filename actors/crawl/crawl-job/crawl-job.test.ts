@@ -156,7 +156,7 @@ describe("crawlJob", () => {
       const [want] = world.take("site");
       const tell = [{ scheme: "https", intent: { purposes: ["search"] } }];
       expect(want?.input).to.deep.include({ job: JOB, wants: 1, tell });
-      // It is still full; then the job is cancelled.
+      // The site is still full; then the job is cancelled.
       world.run("siteFull", { host: HOST });
       expect(world.reminders.has("askAgain")).to.equal(true);
       world.run("cancel", { account: ACCOUNT });

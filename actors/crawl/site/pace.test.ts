@@ -360,7 +360,7 @@ describe("pace", () => {
       expect(site.grant()).to.have.length(0);
       site.now += 1;
       expect(site.grant()).to.have.length(1);
-      // Its moment may have been used. A turn without a go has not used it.
+      // The turn's moment may have been used. A turn without permission to start has not used its moment.
       expect(site.begin("t2", 5).state).to.equal("go");
     }
   });

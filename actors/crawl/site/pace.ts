@@ -30,8 +30,8 @@ import {
 import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 
 /**
- * How far ahead a worker learns its start time. Together with the time of a lease it is shorter than the wait of a
- * task for redelivery.
+ * Limits how far ahead a worker learns its start time. This limit plus a lease's duration is shorter than a task's
+ * redelivery wait.
  */
 export const TURN_GO_MS_MAX = 2_000;
 /** A turn that has not reported its start by then never will: its possible lateness, plus the time of a call. */
@@ -188,7 +188,7 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   const { going, ...others } = { ...pace, turns };
   if (going === undefined) return markEnd(others, finished, moment);
   if (going.turn !== turn) return { ...others, going };
-  // It is unknown whether the request left. Before its moment it certainly did not.
+  // Whether the request left is unknown. Before its moment it certainly did not.
   const { toldAt = going.startAt } = going;
   const lastStartAt = Math.max(others.lastStartAt, toldAt <= moment.now ? moment.now : 0);
   return choose({ ...others, lastStartAt }, moment);

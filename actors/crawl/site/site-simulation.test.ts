@@ -22,7 +22,7 @@ const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
 const LOOK_LATE_MS_MAX = 1_000;
 /** The last task, returned to its job several times over. */
 const TAIL_MS_MAX = 60_000;
-/** How much later the last turn ends, with two of eight concurrent requests. */
+/** The delay of the last turn's end when two of eight concurrent requests may run. */
 const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
 /** Turns of one request each, and of several. */

@@ -317,7 +317,7 @@ describe("oauth-client", () => {
 
   it("refuses updates and secrets past CLIENT_CHANGES_PER_DAY_MAX a day, but never a removal", () => {
     const client = DrivenClient.made(complete);
-    // Nothing is changed by it, but its domain is looked at.
+    // The update changes nothing, but the domain is checked.
     client.update({ clientUri: complete.clientUri });
     client.addSecret(2);
     client.run("removeOldSecret", { accountId: ACCOUNT, by });

@@ -309,7 +309,7 @@ describe("HostedActivation", () => {
     expect(scene.received[3]?.id).to.equal("mail-1");
     scene.received[3]?.resolve(undefined);
     await until("it is done", () => mail.done === 1);
-    // What the first instance says now comes too late.
+    // An answer of the first instance is now too late.
     scene.received[0]?.resolve({ text: "late" });
     expect(answers).to.have.length(1);
   });

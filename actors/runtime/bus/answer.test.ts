@@ -5,7 +5,7 @@ import { answerOn } from "./answer.ts";
 import { ask } from "./ask.ts";
 import { Bus } from "./bus.ts";
 
-/** Where no answer is to come, it is waited for so long. */
+/** How long a test waits before it concludes that no answer comes. */
 const SILENCE_MS = 200;
 
 describe("answerOn", function () {

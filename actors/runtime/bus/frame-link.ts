@@ -21,7 +21,7 @@ const LINK_TAKE_MS = 30_000;
 const LINK_PING_MS = 3_000;
 const HEADER_BYTES = 7;
 
-/** What a message is, as its first byte says. */
+/** The kind of a message, stored in its first byte. */
 const KINDS = { more: 0, last: 1, ping: 2, end: 3 } as const;
 
 export interface FrameLinkOptions {

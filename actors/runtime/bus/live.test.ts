@@ -126,7 +126,7 @@ describe("live updates", function () {
   });
 
   it("a kind without live updates cannot be watched", async () => {
-    // As a cast could have it; the compiler refuses it.
+    // The cast permits what the compiler refuses.
     const silent = tally as Contract as typeof probe;
     const watched = live.subscribe(silent, "a", leaving.signal);
     const failure = await watched.catch((error: Error) => error.message);

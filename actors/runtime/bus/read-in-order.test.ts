@@ -57,7 +57,7 @@ describe("readInOrder", function () {
     await until("the others are read too", () => read.length === 40);
     expect(read).to.deep.equal(Array.from({ length: 40 }, (_, index) => index + 1));
     stopped.abort();
-    // It began anew for the lost connection, and did not wait until the consumer had been silent for long.
+    // The reader started again because the connection was lost, without waiting for the consumer's idle timeout.
     expect(await reading).to.be.at.least(1);
   });
 

@@ -48,7 +48,7 @@ describe("BusActorClient", function () {
       const startedAt = performance.now();
       const late = await refusalOf(increment("a", { deadlineMs: 300 }));
       expect(late).to.include({ code: "unavailable" });
-      // Its own deadline, far from that of a call that names none.
+      // The call's own deadline applies, which is far shorter than the default.
       expect(performance.now() - startedAt).to.be.within(300, 0.8 * CALL_DEADLINE_MS);
       const leaving = new AbortController();
       const left = refusalOf(increment("a", { signal: leaving.signal }));
@@ -117,7 +117,7 @@ describe("BusActorClient", function () {
       await until("one is heard", () => silent.getReceived() === 1);
       await other.host();
       expect(await paused).to.deep.equal({ count: 1 });
-      // It is not heard again, by nobody: the host answers only this one.
+      // The message is not delivered a second time: the host answers only this call.
       expect(await add("silent")).to.deep.equal({ count: 1 });
       leaving.abort();
       expect(await underWay).to.include({ code: "cancelled" });

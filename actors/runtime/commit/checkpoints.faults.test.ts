@@ -42,7 +42,7 @@ async function startUnwritten() {
   return { now, clock, world };
 }
 
-/** Where a counter's reminder is on the bus. */
+/** Returns the subject of a counter's reminder. */
 function reminderOf({ subjects }: World, key: string): string {
   const address = addressOf("counter", key);
   return subjects.remind(shardOf(address), address, "tick");
@@ -95,7 +95,7 @@ describe("the journal", function () {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying" });
     await dying.ready;
-    // Only the last commits are in the journal alone; what came before is written down already.
+    // Only the last commits are in the journal alone. Earlier ones have been checkpointed.
     for (let round = 1; round <= 20; round++) {
       await Promise.all([
         increment(world),

@@ -130,7 +130,7 @@ describe("mail", function () {
     const room = MESSAGE_BYTES_MAX - payload("").length;
     await publish("nobody.large", payload("x".repeat(room)));
     await letter("nobody.large");
-    // As JSON within JSON it is twice as long.
+    // JSON inside JSON doubles the length of quotes.
     await publish("probe.quotes", '"'.repeat(MESSAGE_BYTES_MAX));
     await letter("probe.quotes");
     await gone();
@@ -202,7 +202,7 @@ describe("mail", function () {
       const all = await Promise.all(keys.map((key) => world.client.call(counter, key, "get", {})));
       return all.map(({ count }) => count);
     };
-    // What its last host had yet to send is not in the stream before the next one has put it there.
+    // Mail that the last host had not sent enters the stream only when the next host publishes it.
     await until("all of it came", async () => isDeepStrictEqual(await counts(), expected));
     await gone();
     expect(await counts()).to.deep.equal(expected);

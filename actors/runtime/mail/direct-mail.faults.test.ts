@@ -90,7 +90,7 @@ describe("mail between actors of one host", function () {
       const message = await world.bus.readLast(stream, value(addressOf("notary", key)));
       return message?.json<{ state: { log: string[] } }>().state.log.length;
     };
-    // Nothing of it is in the journal alone: what is loaded again is loaded at once.
+    // No value is in the journal alone, so an actor that is loaded again is loaded at once.
     await until("both are written down", async () => {
       const lengths = await Promise.all(["x", "y"].map(stored));
       return lengths.every((length) => length === 6);

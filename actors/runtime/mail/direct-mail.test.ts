@@ -95,7 +95,7 @@ describe("mail between actors of one host", function () {
   const scatter = (from: string, to: string, text: string) =>
     world.client.call(probe, from, "scatter", { to: [to], text });
   const mailed = async () => (await world.bus.jetstream.streams.info(STREAMS.mail)).state.last_seq;
-  /** From then on nothing of the one for the other is put into MAIL. Returns how many notes it took. */
+  /** Sends notes until mail from the one actor to the other no longer enters MAIL. Returns how many notes it took. */
   const untilDirect = async (from: string, to: string) => {
     let notes = 0;
     await until("mail stays here", async () => {
@@ -467,7 +467,7 @@ describe("DirectMail", () => {
     expect(entries.map(({ tries }) => tries)).to.deep.equal([undefined, 3, undefined]);
     expect([...from.sends.direct.keys()]).to.deep.equal(entries.slice(0, 1));
     expect(published).to.deep.equal([from]);
-    // What comes now is behind those that go by MAIL.
+    // Later notes must wait behind the notes that travel by MAIL.
     send(note("to"));
     expect(delivered).to.have.length(3);
   });

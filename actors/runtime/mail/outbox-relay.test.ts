@@ -88,7 +88,7 @@ describe("OutboxRelay", function () {
       await scatter(key, ["r"], "before");
       await logged("r", 1);
       await host.stop();
-      // As a host leaves it that dies after its commit, and before or after it published.
+      // Recreates the state after a host died between its commit and the mark of its published mail.
       const mark = await world.bus.readLast(STREAMS.mail, sentSubject(shard));
       const sent = mark?.json<{ sent: number }>().sent ?? 0;
       const from = addressOf("probe", key);

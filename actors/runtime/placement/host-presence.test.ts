@@ -57,7 +57,7 @@ describe("HostPresence", () => {
       hosts: {
         nextAfter(host, server) {
           expect({ host, server }).to.deep.equal({ host: "asks", server: bus.server });
-          // What it has ended is gone.
+          // Leases that were ended are absent.
           return ended.length === 0 ? { host: "next", sequence: rounds } : undefined;
         },
       },

@@ -100,7 +100,7 @@ describe("a shard that is taken late", function () {
     const isOver = ({ msg, shard: number }: LogLine) =>
       number === shard && ["shard not taken", "shard dropped"].includes(msg);
     await until("the late host has lost the shard", () => late.log.some(isOver));
-    // All that the late host published is on the bus.
+    // Everything that the late host published is on the bus.
     await late.bus.close();
     mayCommit.resolve();
     await until("fourth came", async () => (await log()).includes("fourth"));
@@ -119,7 +119,7 @@ describe("a host whose journal another host has sealed", function () {
     await using world = await startWorld();
     const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
-      // Only the journal holds what is committed.
+      // Committed values are in the journal alone.
       clock: new HoldingClock(CHECKPOINT_MS),
     });
     await host.start();

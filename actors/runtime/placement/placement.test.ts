@@ -71,7 +71,7 @@ describe("Placement", function () {
 
   it("start() takes the shards of a lease that is stored but never renewed", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
-    // As nats-server leaves it that brings an expired lease back: without a time to live.
+    // An expired lease that nats-server restored, which has no time to live.
     const jetstream = world.bus.jetstream.jetstream();
     await jetstream.publish(world.subjects.lease("ghost"), JSON.stringify({ leaving: false }));
     for (let shard = 0; shard < SHARDS; shard++) {

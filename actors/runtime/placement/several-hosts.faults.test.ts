@@ -132,7 +132,7 @@ describe("several hosts", function () {
     expect(lost.placement.holdsLease()).to.equal(true);
     proxy.cut();
     await until("it knows", () => !lost.placement.holdsLease());
-    // One that does not run out, as far as the server knows; whoever sees it for too long takes it for a ghost.
+    // A lease that the server never expires. Hosts that see it unchanged for too long treat its owner as dead.
     const value = JSON.stringify({ leaving: false, server: world.bus.server });
     let writtenAt = 0;
     await until("it is ended", async () => {

@@ -66,7 +66,7 @@ describe("reminders", function () {
     await Promise.all(keys.map((key) => remind(key, times)));
     await host.stop();
     await world.nats?.restart();
-    // All of them come due while there is neither.
+    // All reminders come due while neither host nor server runs.
     await until("they are due", () => Date.now() > times.late + 300);
     host = await world.host();
     await Promise.all(keys.map((key) => heard(key, "early", "late")));

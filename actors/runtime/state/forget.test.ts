@@ -142,7 +142,8 @@ describe("an actor that forgets", function () {
     await call("died", "append");
     await fill("died", 600);
     await host.stop();
-    // What a host leaves that forgot and was killed then: the value, rows before it, and mail that had its effect.
+    // The keys that remain when a host is killed in the middle of deleting an actor: the value, earlier rows, and
+    // applied mail.
     const payload = JSON.stringify({ from: "t", message: "note", input: { text: "again" } });
     const sequence = await writeAtomically(world.bus, [{ subject, payload }]);
     const value = `{"forgotten":true,"mail":${sequence},"reminders":{},"replies":{}}`;

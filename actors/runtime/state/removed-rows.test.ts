@@ -14,7 +14,7 @@ describe("rows that were removed", function () {
     await world.client.call(probe, "a", "setRow", { row: "row7", value: null });
     await host.stop();
     const subject = world.subjects.row("probe.a", "row7");
-    // As it was removed, but for a time a test can wait for.
+    // Removes it as the store does, but with a time that a test can wait for.
     const removed = headers();
     removed.set("KV-Operation", "DEL");
     removed.set("Nats-TTL", "1s");

@@ -124,7 +124,7 @@ describe("BlobStore", function () {
       })(),
     );
     expect(await put.catch((error) => error)).to.equal(dying);
-    // What a writer leaves that is killed is a chunk without a head.
+    // A killed writer leaves a chunk without a head.
     const left = blobSubjects(name).chunk("somebody", 0);
     await writeAtomically(world.bus, [{ subject: left, payload: "half" }]);
     expect(await codeOf(readAll(blobs, name))).to.equal("not_found");
@@ -206,7 +206,7 @@ describe("BlobStore", function () {
       await blobs.removeAll("crawl.job1");
       expect(await there()).to.deep.equal(["crawl.job11.1", "crawl.job2.1"]);
     }
-    // Its name is free again.
+    // The blob's name is free again.
     await blobs.put("crawl.job1.1", patternAt(5, 5));
     expect((await readAll(blobs, "crawl.job1.1")).length).to.equal(5);
   });
@@ -409,7 +409,7 @@ async function* inPieces(content: Uint8Array, size: number): AsyncGenerator<Uint
   }
 }
 
-/** How far the memory that is in use outside of the heap grows, where buffers are. */
+/** Measures the growth of memory outside the heap, which holds buffers. */
 class MemoryWatch {
   readonly #atStart = this.#used();
   #most = 0;

@@ -10,7 +10,7 @@ interface Speaker {
   say(step: string, payload?: string, timeoutMs?: number): Promise<Uint8Array>;
 }
 
-/** Where no answer is to come, it is waited for so long. */
+/** How long a test waits before it concludes that no answer comes. */
 const SILENCE_MS = 500;
 
 describe("BusActorClient.run()", function () {

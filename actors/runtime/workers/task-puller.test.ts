@@ -7,7 +7,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../lib/clock.ts";
 import { LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./task-puller.ts";
 
-/** One more than are asked for at once. */
+/** One task more than one pull requests. */
 const MANY = LANE_PULL_TASKS_MAX + 1;
 
 describe("TaskPuller", function () {

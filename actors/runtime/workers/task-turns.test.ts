@@ -41,7 +41,7 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a"])).to.deep.equal(["a", "a", "a"]);
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b"]);
     for (const key of ["a", "a", "a", "b"]) turns.setWaiting(key, true);
-    // They only wait, so others may compute: b to its bound and to the reserve.
+    // Waiting tasks leave room for others: b may compute up to its bound and the reserve.
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
   });
 

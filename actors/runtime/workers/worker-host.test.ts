@@ -121,7 +121,7 @@ describe("WorkerHost", function () {
         await work();
         const around = TASK_INPUT_BYTES_MAX - JSON.stringify({ text: "" }).length;
         for (const length of [around, around + 1, 50 * MIB]) {
-          // Only the length of so large a reply could not come back in one message.
+          // Only a reply of this size cannot return in one message.
           const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
           if (length < MIB) expect(error).to.equal(0);
           else expect(error).to.be.instanceOf(Error);
@@ -173,7 +173,7 @@ describe("WorkerHost", function () {
           if (seen === 32 * chunk.length) await world.nats?.restart();
         }
         expect(seen).to.equal(bytes);
-        // What the worker says of its end may be lost with the server: then the task comes once more.
+        // The worker's report of completion may be lost with the server. The task is then delivered once more.
         const isOver = async () => (await world.count(STREAMS.tasks)) === 0;
         await until("the task is over", isOver, 10 * TASK_ACK_WAIT_MS);
       });
@@ -376,7 +376,7 @@ describe("WorkerHost", function () {
     const early = (text: string) => envelope(probe, "early", "note", { text });
     await work({
       async before(_, { attempt, send }) {
-        // Another order, and something else between: the same is told by its content.
+        // The order differs and another send lies between: repeated sends are recognized by their content.
         await send(attempt === 1 ? [early("a"), early("b")] : [early("c"), early("b"), early("a")]);
         await send([early("a")]);
         await send([early(`named ${attempt}`)], { id: "named" });
@@ -403,7 +403,7 @@ describe("WorkerHost", function () {
     });
     await ask("told-asker", ["x"]);
     expect(await logged("told", 1)).to.deep.equal(["a"]);
-    // Nobody could read it: that is said where an operator sees it.
+    // No receiver could read the message, which becomes a dead letter for operators.
     await until("it is a dead letter", () => dead.getReceived() > 0);
     expect(mail.getReceived()).to.equal(1);
     for (const one of [mail, dead]) one.unsubscribe();
@@ -620,7 +620,7 @@ describe("WorkerHost", function () {
     await work(orders);
     await size(await run);
     expect(attempts).to.deep.equal([1, 1]);
-    // It ends when nobody waits for it any more.
+    // The task ends when no caller waits for it any more.
     deaf.resolve();
   });
 });

@@ -40,7 +40,7 @@ describe("members page", function () {
   const idOf = async (email: string) =>
     (await members()).find((member) => member.email === email)?.id ?? "";
 
-  /** Somebody who signed up by an invitation with these roles. */
+  /** Returns a person who signed up by an invitation with these roles. */
   async function joined(email: string, roles: readonly Role[]) {
     const { text } = await invite(email, roles);
     const person = new Person(world.urls[0] ?? "");

@@ -95,7 +95,7 @@ describe("sign-in", function () {
     expect((await stranger.signIn({ email, password })).status).to.equal(429);
     expect((await person.signIn({ email, password: "x" })).status).to.equal(401);
     expect((await person.signIn({ email, password })).url).to.contain("/console");
-    // What one browser proves of one person, it proves of nobody else, and no other browser does.
+    // A browser's proof counts only for that person and that browser.
     const { email: other } = await newPerson(world);
     for (let i = 0; ; i++) {
       const from = `network ${i}`;

@@ -35,7 +35,7 @@ interface Told {
 async function world() {
   const told: Told[] = [];
   const asked: string[] = [];
-  /** What sockets began with, as long as anything keeps it. */
+  /** The opening requests of sockets, as long as anything references them. */
   const begun: WeakRef<object>[] = [];
   const gave = { up: new Set<number>() };
   const at: Record<string, () => Promise<void>> = {};
@@ -65,7 +65,7 @@ async function world() {
     ),
   } as unknown as AnyActorDefinition;
   const actors = memoryActors({ actors: [entry, room] });
-  /** It is busy with what came before, as one that moves. */
+  /** The agent is busy with earlier work, like one that moves. */
   const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
     asked.push(message);
     await at[message]?.();
@@ -141,7 +141,7 @@ describe("AgentSockets", function () {
       asked += 1;
       return moved.promise;
     };
-    // Nothing of it is read before its agent has taken it: a pong would not be heard.
+    // The gateway reads nothing from the socket before the agent has accepted it, so it would not read a pong.
     const waiting = await w.open();
     await until("its agent is asked", () => asked === 1);
     delete w.at.connect;
@@ -240,7 +240,7 @@ describe("AgentSockets", function () {
       await until(`batch ${batch} is brought`, () => asked === batch);
     }
     for (const text of ["one", "too many"]) socket.send(text);
-    // By then the gateway has heard both.
+    // The pong proves that the gateway has read both frames.
     socket.ping();
     await once(socket, "pong");
     expect(asked).to.equal(SOCKET_BATCHES_MAX);

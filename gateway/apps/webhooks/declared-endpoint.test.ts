@@ -233,7 +233,7 @@ describe("declared endpoint", () => {
     await keep(bytesMax - 1);
     expect((await github(server.url)).status).to.equal(202);
     await keep(bytesMax);
-    // It goes for a while by what it knows.
+    // The endpoint uses its cached usage for a while.
     expect((await github(server.url)).status).to.equal(202);
     server.clock.now += APP_USAGE_KEPT_MS;
     const answer = await github(server.url);
@@ -289,7 +289,7 @@ describe("declared endpoint", () => {
       });
     expect((await post({})).status).to.equal(400);
     expect((await post({ "X-Device": "Lamp/7" })).status).to.equal(202);
-    // Nothing says that it is the same event once more.
+    // The event has no id that would identify a repetition.
     expect((await post({ "X-Device": "Lamp/7" })).status).to.equal(202);
     await server.actors.settled();
     expect(server.delivered.map(({ key }) => key.split(".").at(-1))).to.deep.equal([

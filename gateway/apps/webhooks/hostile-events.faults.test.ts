@@ -148,7 +148,7 @@ describe("a declared endpoint against a sender with its secret and bad intention
     ] as const) {
       expect((await timed(at, signature)).status, `${at}`).to.equal(401);
     }
-    // What came and is signed with its time is the same event when it comes again.
+    // A repeated event whose signature covers its time counts as the same event.
     await timed(seconds, hex(`${seconds}.{}`));
     expect(await names()).to.deep.equal(["x"]);
     server.clock.now += 400_000;

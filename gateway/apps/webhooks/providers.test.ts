@@ -29,7 +29,7 @@ const mac = (algorithm: string, key: string, text: string, encoding: "hex" | "ba
   createHmac(algorithm, key).update(text).digest(encoding);
 const secondsOf = (now: number) => String(Math.floor(now / 1_000));
 
-/** What each provider sends, signed as it signs: by its own library where there is one. */
+/** Sample events of each provider, signed with its own library where one exists. */
 const SAMPLES: Record<string, Sample> = {
   github: {
     config: { entity: { body: "/repository/full_name" } },

@@ -72,7 +72,7 @@ describe("signatureFault", () => {
     const several = `${time},${other},${mine},v0=abc`;
     expect(holds(stripe, eventOf({ "Stripe-Signature": several }))).to.equal(true);
     expect(holds(stripe, eventOf({ "Stripe-Signature": `${time},${other}` }))).to.equal(false);
-    // Another time than the one that was signed.
+    // A time that differs from the signed one.
     expect(holds(stripe, eventOf({ "Stripe-Signature": `t=${NOW_S + 1},${mine}` }))).to.equal(
       false,
     );

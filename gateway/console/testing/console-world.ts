@@ -84,7 +84,7 @@ export class ConsoleWorld implements AsyncDisposable {
     await this.heading("Home");
   }
 
-  /** Another browser in which the owner is signed in. */
+  /** Opens a second browser in which the owner is signed in. */
   async elsewhere(): Promise<Page> {
     const context = await this.#browser.createBrowserContext();
     const page = await context.newPage();
@@ -195,7 +195,7 @@ export class ConsoleWorld implements AsyncDisposable {
     this.checkFaults();
   }
 
-  /** Nothing was hacked, no error was logged, and no other origin was asked. */
+  /** Asserts that no injected script ran, no error was logged, and no other origin was requested. */
   checkFaults(): void {
     expect(this.faults).to.deep.equal([]);
   }

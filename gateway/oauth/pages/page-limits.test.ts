@@ -127,7 +127,7 @@ describe("limits of pages", function () {
     const stored: Wire = await until("it is written", async () =>
       (await bucket.get(`interaction.${uid}`))?.json(),
     );
-    // It may be kept in whole seconds.
+    // The stored time may be rounded to whole seconds.
     expect(stored.state.expiresAt - INTERACTION_MS).to.be.within(before - 1_000, after + 1_000);
   });
 

@@ -20,7 +20,7 @@ import {
   type Wire,
 } from "../testing/oauth-world.ts";
 
-/** Where pictures of the pages go, for people to look at; unset: nowhere. */
+/** The folder for pictures of the pages that people look at; unset: none are made. */
 const PICTURES = process.env.PAGE_PICTURES;
 const LOOKS = [
   { name: "light", scheme: "light", width: 1_000, height: 800 },
@@ -231,7 +231,7 @@ describe("pages in Chromium", function () {
       await elsewhere.type("input[type=password]", "correct horse");
       await Promise.all([elsewhere.waitForNavigation(), elsewhere.click("main button")]);
     }
-    // Who administers nothing but their own account is not shown this one.
+    // A person who administers only their own account does not see this one.
     const { searchParams } = new URL(page.url());
     await elsewhere.goto(`${url}/profile/members?account=${searchParams.get("account")}`);
     expect(await elsewhere.$eval("h1", (h1: Wire) => h1.innerText)).to.equal("For administrators");

@@ -32,7 +32,7 @@ describe("rotation of signing keys", function () {
   let server: Server;
   let stopping: AbortController;
   beforeEach(async () => {
-    // What the library makes is dated by the real clock, which this one meets where tokens are given.
+    // The library dates its tokens by the real clock. This clock equals the real one when tokens are issued.
     now = Date.now() - KEY_SIGNS_MS - KEY_LEAD_MS + BEFORE_MS;
     actors = memoryActors({ actors: OAUTH_ACTORS, now: () => now });
     stopping = new AbortController();

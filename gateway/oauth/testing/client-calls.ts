@@ -1,4 +1,4 @@
-/** What a client's program asks of the authorization server, by whichever gateway; and a client that is public. */
+/** The requests of a client's program to the authorization server through any gateway, and a public client. */
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
@@ -79,7 +79,7 @@ export function authorizationPath(
   return `/oauth2/auth?${new URLSearchParams(all)}`;
 }
 
-/** What the client hears of a person who allows whatever they are asked. */
+/** Returns the redirect parameters that a client receives when the person allows everything. */
 export async function authorize(
   person: Person,
   client: TestClient,
@@ -110,7 +110,7 @@ export async function makePublic(
   return client;
 }
 
-/** What the link on an error page would tell the client. */
+/** Returns the parameters of the error page's link back to the client. */
 export function wayBack(page: string): URLSearchParams {
   const [, href = ""] = /<a href="([^"]*)">Go back to <strong>/.exec(page) ?? [];
   const { search, hash } = new URL(href.replaceAll("&amp;", "&"));

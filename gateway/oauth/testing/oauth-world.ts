@@ -160,7 +160,7 @@ export async function oauthWorld({
   }
 }
 
-/** Another user, with an account of their own. */
+/** Creates another user with an account of their own. */
 export async function newPerson(world: OAuthWorld) {
   const person = new Person(world.urls[0] ?? "");
   const email = `p${randomBytes(4).toString("hex")}@example.com`;
@@ -187,7 +187,7 @@ export class Person {
   readonly trail: string[] = [];
   /** Hears of every answer, redirects among them. */
   onAnswer: ((method: string, response: Response) => void) | undefined;
-  /** Its network, where the gateway believes a proxy before it. */
+  /** The address of the browser's network, for gateways that trust a proxy. */
   from: string | undefined;
   /** The base URL of the gateway that takes over. */
   through: string | undefined;

@@ -313,7 +313,7 @@ describe("DevTools session against raw commands", () => {
   });
 });
 
-/** What the page shows after a redirect of an intercepted request. */
+/** Returns the text of the page after a redirect of an intercepted request. */
 async function redirected(cdp: RawCdp, sessionId: string, to: string): Promise<string> {
   cdp.onEvent = ({ method, params: { requestId } }) => {
     if (method !== "Fetch.requestPaused") return;

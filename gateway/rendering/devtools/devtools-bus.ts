@@ -1,4 +1,4 @@
-/** What DevTools sessions need of the bus. The role of the gateway makes it from its connection. */
+/** The operations of the bus that DevTools sessions use. The gateway role makes them from its connection. */
 
 export interface DevtoolsBus {
   /** `nobody`: no process listens on that subject. `silence`: one may have received the request. */

@@ -156,7 +156,7 @@ describe("DevTools sessions", function () {
     const asked = { targetId: target.id, expiresInMs: 600_000 };
     const { body: view } = await platform.ask("POST", `/browser/${id}/live_view`, asked);
     expect(view.options).to.deep.equal({ mode: "tab", guardrails: { mode: "readonly" } });
-    // Another session looks at it, as a person would.
+    // A second session views the page, as a person would.
     const { body: viewer } = await platform.ask("POST", "/browser");
     const browser = await puppeteerOf(viewer.webSocketDebuggerUrl);
     const watching = await browser.newPage();

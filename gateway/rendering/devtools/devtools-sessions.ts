@@ -208,7 +208,7 @@ export class DevtoolsSessions {
       };
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
-      // It has ended meanwhile, or is about to.
+      // The session has ended meanwhile, or is ending.
       const now = await this.#row(of);
       if (now.ended) return await this.#shown(of, now);
       return { ...common, ...this.#running(of, row) };

@@ -84,7 +84,7 @@ function carry(
     isAlive = true;
   });
   const pings = setInterval(() => {
-    // Nothing is read from a paused socket, so no pong either.
+    // A paused socket is not read, so its pongs are not seen.
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
     socket.ping();

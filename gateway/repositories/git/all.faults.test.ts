@@ -26,7 +26,7 @@ const FAULTS = ["gateway", "host", "git", "bus", "cache"] as const;
 const REPOS = 2;
 const PUSHERS = 2;
 
-/** What is known of a branch that one pusher alone moves, with a twin that moves with it. */
+/** The known state of a branch that a single pusher moves together with its twin. */
 interface Own {
   branch: string;
   heads: string[];
@@ -36,7 +36,7 @@ interface Own {
 
 interface Known {
   repo: TestRepo;
-  /** What won the branch for which all race, and on what it was built. */
+  /** The commits that won the contested branch, each with its parent. */
   won: { head: string; parent: string }[];
   own: Own[];
   files: string[];
@@ -139,14 +139,14 @@ describe("git under all faults at once", function () {
       const { id, name } = choices.pick(known).repo;
       const address = { accountId: ACCOUNT, namespace: "tests", name };
       const context = { key: id, signal: AbortSignal.timeout(60_000), call };
-      // Others push and put together too, and all may be away.
+      // Other gateways push and compact too, and all may be down.
       await compactPacks(service.parts, address, { prune: choices.chance(0.5) }, context).catch(
         () => {},
       );
     }
   }
 
-  /** What anybody sees meanwhile is whole, and not older than what was acknowledged before. */
+  /** Asserts that every read is complete and not older than an earlier acknowledgement. */
   async function read(choices: SeededRandom): Promise<void> {
     while (!isOver) {
       const one = choices.pick(known);
@@ -252,7 +252,7 @@ describe("git under all faults at once", function () {
     const compacting = await world.gateway({ packsHeldMs: TIMES.heldMs });
     const work = known.flatMap((one) => one.own.map((own) => push(one, own, random.fork())));
     const others = [compact(compacting, random.fork()), read(random.fork())];
-    // Whoever fails ends it.
+    // The first failure ends the test.
     await Promise.race([breakThings(random.fork()), Promise.all([...work, ...others])]);
     isOver = true;
     await Promise.all([...work, ...others]);

@@ -13,7 +13,7 @@ const SURE_MS = 3_000;
 describe("gitBody()", function () {
   this.timeout(60_000);
 
-  /** What comes of reading the body of one request: its bytes, or the refusal's code. */
+  /** Returns the result of reading one request body: its bytes, or the code of the refusal. */
   async function read(
     send: (request: ReturnType<typeof ask>) => void,
     { bytesMax = 1_000, stallMs = 10_000, stallBytes = 1, encoding = "identity", waitMs = 0 } = {},
@@ -109,7 +109,10 @@ describe("gitBody()", function () {
     const BYTES_MAX = 1_000;
     const DISCARDED_MAX = 4_000_000;
 
-    /** What becomes of who sends so much after the answer is there, and has more to send where `hasMore`. */
+    /**
+     * Returns how the connection of a client ends that still sends this many bytes after the answer, or more with
+     * `hasMore`.
+     */
     async function answered(rest: number, hasMore = false): Promise<string> {
       const server = createServer((request, response) => {
         const bounds = { bytesMax: BYTES_MAX, discardedMax: DISCARDED_MAX };

@@ -80,7 +80,7 @@ describe("resource limits of git processes", function () {
     const gateway = await world.gateway({ slots: { processes: 1, queue: 0 } });
     const { repo, work } = await filled(gateway);
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
-    // What there is, only git can tell where there are tags.
+    // Only git can list refs when tags exist.
     await work.git("push", "-q", gateway.remote(repo), "main:refs/tags/one");
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
     const socket = await hangingPush(gateway, repo);
@@ -260,7 +260,7 @@ describe("resource limits of git processes", function () {
     const gateway = await world.gateway();
     const { repo, work } = await filled(gateway);
     for (let i = 0; i < 3; i++) {
-      // What a push leaves behind comes after its answer.
+      // Clean-up after a push follows its answer.
       await until("the push is over", () => gateway.service.parts.slots.running === 0);
       await rm(join(gateway.dataDir, "git", i % 2 ? "repos" : "packs"), { recursive: true });
       if (i === 2) await rm(join(gateway.dataDir, "git"), { recursive: true });
@@ -279,14 +279,14 @@ describe("resource limits of git processes", function () {
     await (await world.checkout()).git("fetch", "-q", gateway.remote(repo), "main");
     const { files } = gateway.service.parts.cache;
     await gateway.stop();
-    // As after a power cut: files are there, and nothing is in them.
+    // Files exist but are empty, as after a power cut.
     for (const version of await readdir(files.views(repo.id, 0))) {
       await truncate(join(files.views(repo.id, 0), version, "packed-refs"));
     }
     await writeFile(join(files.root, "boot"), "another\n");
     const later = await world.gateway({ dataDir: gateway.dataDir });
     const copy = await world.checkout();
-    // What there is, version 0 asks git.
+    // Protocol version 0 lists refs by git.
     await copy.git("-c", "protocol.version=0", "fetch", "-q", later.remote(repo), "main");
     expect(await copy.git("rev-parse", "FETCH_HEAD")).to.equal(head);
     // And it stays where it was started since.
@@ -320,7 +320,7 @@ describe("resource limits of git processes", function () {
     const repos: TestRepo[] = [];
     for (let i = 0; i < 4; i++) {
       const { repo } = await filled(gateway, 150_000);
-      // Only who has to be sent something needs the cache.
+      // Only a client that lacks objects needs the cache.
       const copy = await world.checkout();
       await copy.git("fetch", "-q", gateway.remote(repo), "main");
       repos.push(repo);
@@ -328,7 +328,7 @@ describe("resource limits of git processes", function () {
     const { files } = gateway.service.parts.cache;
     const [first, second, third] = repos;
     if (!first || !second || !third) throw new Error("no repositories");
-    // What a fetch leaves behind goes after its answer.
+    // Files of a fetch are removed after its answer.
     await until("nothing is in use", async () => {
       const uses = await Promise.all(repos.map(({ id }) => readdir(files.uses(id))));
       return uses.flat().length === 0;
@@ -348,7 +348,7 @@ describe("resource limits of git processes", function () {
     await utimes(join(files.root, "tmp", "left"), dead, dead);
     await gateway.service.sweep();
     expect(await readdir(join(files.root, "tmp"))).to.deep.equal([]);
-    // Where the disk has less than GIT_CACHE_FREE_SHARE left, nothing is kept that is not in use; with more, all of it.
+    // Below GIT_CACHE_FREE_SHARE of free disk the sweep removes everything not in use; above it, nothing.
     const before = await bytesBelow(join(files.root, "packs"));
     const sweepWith = (free: number) => {
       const all = before / (1 - GIT_CACHE_FREE_SHARE);

@@ -44,7 +44,7 @@ describe("git over HTTP", function () {
     return Object.assign(place, { folder: `${place.folder}/copy` });
   }
 
-  /** Those of the repository among the last. */
+  /** Returns the repository's events among the latest. */
   async function eventsOf({ name }: TestRepo): Promise<RepoEventEnvelope[]> {
     const { last } = await world.actors.call(repoEvents, ACCOUNT, "list", { after: 0, limit: 1 });
     const query = { after: Math.max(0, last - 20), limit: 20 };

@@ -93,7 +93,7 @@ describe("git over HTTP, by each version of its protocol", function () {
         await part.git("log", "-p", "--format=%H");
         expect(await lacks(), filter).to.equal(0);
       }
-      // What would make git look at every path of every commit is refused, and git says so.
+      // Filters that make git visit every path of every commit are refused, and git shows the refusal.
       for (const filter of ["tree:2", "sparse:oid=main:long.txt", "combine:blob:none+tree:0"]) {
         const place = await world.checkout();
         const { code, stderr } = await place.tryGit(
@@ -156,7 +156,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     for (let i = 0; i < 60; i++) await copy.commit(`mine ${i}`);
     const head = await work.commit("theirs");
     await work.git("push", "-q", "origin", "main");
-    // What it has and we do not makes its question long, so that git packs it.
+    // Commits that only the client has make its request long, so that git compresses it.
     const fetched = await traced(copy, "fetch -q origin");
     expect(fetched.toLowerCase()).to.contain("content-encoding: gzip");
     expect(await copy.git("rev-parse", "origin/main")).to.equal(head);
@@ -189,7 +189,9 @@ describe("git over HTTP, by each version of its protocol", function () {
       const url = `${gateway.url}${of.path}/info/refs?service=${service}`;
       return Buffer.from(await (await fetch(url, { headers })).arrayBuffer()).toString("latin1");
     };
-    /** What the real git says of the same refs: its name differs, and the order of what it can do may. */
+    /**
+     * Returns git's own advertisement of the same refs. The agent name differs, and the order of capabilities may.
+     */
     const byGit = async (version: string) => {
       const line = `GIT_PROTOCOL=version=${version} git -c transfer.hideRefs=refs/remotes -c uploadpack.allowFilter -c uploadpack.allowAnySHA1InWant upload-pack --stateless-rpc --http-backend-info-refs .git`;
       return (await shell(work, line)).stdout;
@@ -207,7 +209,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     await appendFile(started, "\n");
     process.env.PATH = `${programs}:${PATH}`;
     try {
-      // What git can do, it is asked once for each version.
+      // Git's capabilities are requested once for each version.
       for (const version of ["0", "2"]) await told(made, "git-upload-pack", version);
       const before = await runs();
       for (const version of ["0", "1"]) {

@@ -184,7 +184,7 @@ describe("git under faults", function () {
     for (let round = 0; round < 14; round++) {
       const step = random.pick(STEPS);
       if (random.chance(0.3)) {
-        // What the killed gateway had started may still write there.
+        // Processes of the killed gateway may still write there.
         await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
       }
       await using gateway = new ChildProgram(

@@ -22,7 +22,7 @@ describe("the bytes of a shallow fetch", function () {
     const work = await world.checkout();
     const made = await runGitClient(work.folder, ["fast-import", "--quiet"], history());
     expect(made).to.deep.include({ code: 0 });
-    // As a client packs its history for a first push.
+    // Packs the history as a client does for a first push.
     await work.git("repack", "-adfq");
     await work.git("push", "-q", gateway.remote(repo), "main");
     const root = join(world.folder, "reference");

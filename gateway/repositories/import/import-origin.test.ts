@@ -33,7 +33,7 @@ describe("the origin of an import", function () {
   let server: Server;
   let importing: ImportParts;
   let origin: string;
-  /** What the host answers below a path, by how often it was asked before; else files of the repository. */
+  /** The host's answers below a path, by the number of earlier requests. Other paths serve the repository's files. */
   const answers = new Map<string, Answer>();
   const requested: string[] = [];
   const large = Buffer.from("a large file");
@@ -89,7 +89,7 @@ describe("the origin of an import", function () {
   });
 
   let imports = 0;
-  /** What the import lacks, or why it failed; and how many refs it brought. */
+  /** Returns the skipped refs of an import or the reason of its failure, and the number of imported refs. */
   async function bring(path: string) {
     const name = `import-${imports++}`;
     const address = { accountId: world.accountId, namespace: "imports", name };

@@ -267,7 +267,7 @@ describe("Git LFS", function () {
       token: reading,
     });
     expect(denied.status).to.equal(403);
-    // What another repository of the account has must be brought, not just named.
+    // An object of another repository must be uploaded again: naming it is not enough.
     expect((await ask(other, `objects/${object.oid}`)).status).to.equal(404);
     expect((await batch(other, "upload", [object]))[0]?.actions).to.have.property("upload");
     await upload(other, content);

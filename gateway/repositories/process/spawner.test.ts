@@ -94,7 +94,7 @@ describe("Spawner", () => {
     const [line] = await child.stdout.take(1).toArray();
     const { pid } = spawner;
     if (pid === undefined) throw new Error("it does not run");
-    // Its news come in order: by the end of another one it has said who the first is.
+    // Messages arrive in order, so the end of a second process proves that the first pid has arrived.
     const other = await spawned(shell("true"));
     other.stdin.end();
     other.stdout.resume();

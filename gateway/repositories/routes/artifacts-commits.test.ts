@@ -184,7 +184,7 @@ describe("commits by REST", function () {
     const cleaning: ActorClient = {
       run: actors.run.bind(actors),
       send: actors.send.bind(actors),
-      // As where the generation is another the first time.
+      // Acts as if the generation differed at the first attempt.
       call: (contract, key, message, input, ...rest) => {
         const isFirst = message === "swap" && swaps++ === 0;
         const asked = isFirst ? Object.assign({}, input, { generation: 7 }) : input;

@@ -251,7 +251,7 @@ describe("routes of repository content", function () {
       const { status, errors } = await ask(`/file?${query}`);
       expect([status, errors[0]?.source?.pointer]).to.deep.equal([400, pointer]);
     }
-    // Whoever asked for what is not there leaves the process to others.
+    // A request for a missing path does not end the process that others use.
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 

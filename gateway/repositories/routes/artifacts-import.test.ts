@@ -42,7 +42,7 @@ describe("imports", function () {
   let importing: ImportParts;
   let origin: string;
   let tip: string;
-  /** What the host answers a path, where it is not a file of the repository. */
+  /** The host's answers to paths that are no files of the repository. */
   const slow = Promise.withResolvers<void>();
   const answers = new Map<string, { status: number; headers?: Record<string, string> }>();
   before(async () => {
@@ -269,7 +269,7 @@ describe("imports", function () {
     await copy.git("fetch", "-q", "--depth", "5");
     await copy.commit("own");
     await copy.git("push", "-q", "origin", "main");
-    // Who has all of the history may push too.
+    // A clone with the whole history may push.
     await work.git("fetch", "-q", world.remote(result), "main");
     await work.git("checkout", "-q", "-b", "more", "main");
     await work.commit("of all", "more");
@@ -409,7 +409,7 @@ describe("imports", function () {
     expect((await ended("large-2")).status_reason).to.equal(null);
   });
 
-  /** What an import with other bounds says, where it fails. */
+  /** Returns the error of an import with other bounds. */
   async function faultOf(name: string, url: string, bounds: Partial<ImportParts>) {
     const address = { accountId: world.accountId, namespace: "imports", name };
     const { id } = await world.opened.repositories.create(address);

@@ -13,7 +13,7 @@ import type { TestRepo } from "./git-world.ts";
 
 const GATEWAY = join(import.meta.dirname, "git-gateway-main.ts");
 const HOST = join(import.meta.dirname, "git-host-main.ts");
-/** Where a gateway ends itself; it lives on where none of them comes. */
+/** Steps at which a gateway ends itself. */
 const STEPS = ["store", "swap", "compact"].flatMap((step) => [`before-${step}`, `after-${step}`]);
 const GATEWAY_STEPS = [...STEPS, "during-swap", "during-compact", "none", "none"];
 
@@ -41,7 +41,7 @@ export class GitNode implements AsyncDisposable {
     this.#running = [this.#keepHost(), this.#keepGateway()];
   }
 
-  /** Where it serves, once it does. */
+  /** Returns the gateway's URL once it serves. */
   async url(): Promise<string> {
     const port = await until("a gateway serves", () => this.#port, 120_000);
     return `http://127.0.0.1:${port}`;
@@ -59,7 +59,7 @@ export class GitNode implements AsyncDisposable {
     this.#gateway?.signal("SIGKILL");
   }
 
-  /** One of the processes of git that its gateway has; false where it has none just then. */
+  /** Kills one git process of the gateway; returns false when none runs. */
   killGit(): boolean {
     const gits = this.#gateway ? gitsBelow(this.#gateway.pid) : [];
     if (gits.length === 0) return false;
@@ -111,7 +111,7 @@ export class GitNode implements AsyncDisposable {
       const command = [process.execPath, GATEWAY, url, dataDir, step, "upkeep", held];
       await using gateway = new ChildProgram(command, {});
       this.#gateway = gateway;
-      // It may end before.
+      // The gateway may end before it listens.
       const line = await gateway.line("listening").catch(() => undefined);
       this.#port = line?.split(" ")[1];
       await gateway.exit();
@@ -120,7 +120,7 @@ export class GitNode implements AsyncDisposable {
   }
 }
 
-/** Those that it started, and those that these started. */
+/** Returns the git processes below a process, at any depth. */
 function gitsBelow(pid: number): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");

@@ -121,7 +121,7 @@ export class GitWorld {
     const app = express();
     app.use(requestId(pino({ level: "error" }, { write })));
     app.use("/git", service.router);
-    // As the product has it: with Node's 5 s a test that computes for as long finds its connection closed.
+    // The product's keep-alive time. With Node's 5 s a test that computes longer would find its connection closed.
     const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, app).listen(0, "127.0.0.1");
     await once(server, "listening");
     const gateway: GitGateway = {

@@ -1,4 +1,4 @@
-/** What repositories name, what the store has, and large files of them: what has to be the same after all faults. */
+/** Compares the packs that repositories name, the stored packs and large files. They must agree after every fault. */
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
@@ -18,7 +18,7 @@ export async function namedBy({ actors }: GitWorld, { id, name }: TestRepo): Pro
   return [...packs.map(({ sha256 }) => packRow(sha256)), ...objects.map(({ oid }) => lfsRow(oid))];
 }
 
-/** All that is stored, by the row that would name it. */
+/** Returns everything stored, by the row that would name it. */
 export async function storedIn({ world }: GitWorld): Promise<string[]> {
   const names = await new BlobStore(world.bus, systemClock).names("git");
   const prefix = `git.${ACCOUNT}.`;

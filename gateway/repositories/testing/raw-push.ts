@@ -4,7 +4,7 @@ import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
 import { FLUSH, pktLine } from "../git/pkt-line.ts";
 import type { GitGateway, TestRepo } from "./git-world.ts";
 
-/** As git sends it where no object is needed. */
+/** The pack that git sends when no object is needed. */
 export const EMPTY_PACK = withSum(Buffer.from("5041434b0000000200000000", "hex"));
 
 /** A pack needs the SHA-1 of what comes before at its end. */

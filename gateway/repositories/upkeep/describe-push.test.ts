@@ -29,7 +29,7 @@ describe("commits in push events", function () {
     await world.actors.call(repoEvents, ACCOUNT, "subscribe", {
       id: "test",
       filter: { types: ["pushed"] },
-      // Nobody: what it would be told is in the list.
+      // No actor has this kind; the list holds the events that it would receive.
       subscriber: { kind: "nobody", key: "x" },
     });
   });

@@ -73,8 +73,8 @@ describe("upkeep of packs", function () {
   }
 
   /**
-   * What is counted of the account is what these have, each pack once: what was stored besides is gone, and
-   * subtracted.
+   * Asserts that the account is charged for each pack of these repositories once, and that other packs are removed
+   * and subtracted.
    */
   async function expectCounted(...repos: TestRepo[]): Promise<void> {
     const packs = (await Promise.all(repos.map(manifestOf))).flatMap((manifest) => manifest.packs);

@@ -25,8 +25,8 @@ import { expectFile, namedBy, storedIn, uploadFile } from "../testing/kept.ts";
 import { upkeepWorker } from "./upkeep-worker.ts";
 
 /**
- * So short that a test can wait. The grace is above the hold and the time for which a push may wait to be decided
- * while the bus is away, as it is outside of tests.
+ * Times short enough for a test. As in production, the grace exceeds the hold plus the time that a push may wait for
+ * a decision.
  */
 const TIMES = { heldMs: 3_000, graceMs: 15_000, everyMs: 500 };
 const REPACKING = ["before-put", "during-put", "before-compact", "during-compact", "after-compact"];
@@ -138,7 +138,7 @@ describe("upkeep when the bus is killed under it", function () {
   }
 
   async function upload(repo: TestRepo): Promise<void> {
-    // Where the bus is away it may be refused before all of it was sent.
+    // Without the bus the upload may be refused before it was sent completely.
     const oid = await uploadFile(gateway.url, repo).catch(() => undefined);
     if (oid !== undefined) files.push({ repo, oid });
   }
@@ -146,7 +146,7 @@ describe("upkeep when the bus is killed under it", function () {
   const named = (repo: TestRepo) => namedBy(world, repo);
   const stored = () => storedIn(world);
 
-  /** Nothing is lost, nothing is broken, and nothing is left that nobody names. */
+  /** Asserts that no object is lost or broken, and that no unreferenced object remains. */
   async function check(...repos: TestRepo[]): Promise<void> {
     expect(armed, "the step was never reached").to.equal("");
     await dying;
@@ -196,7 +196,7 @@ describe("upkeep when the bus is killed under it", function () {
       await push(repo, work, "main", await work.commit(`c${i}`, `file-${i % 7}`));
     }
     const step = random.pick(REPACKING);
-    // Its own pack is put first; then that of the compaction.
+    // The push stores its own pack first; then the compaction stores its pack.
     if (!step.endsWith("-put")) armed = step;
     await push(repo, work, "main", await work.commit("last"));
     if (step.endsWith("-put")) armed = step;
@@ -221,7 +221,7 @@ describe("upkeep when the bus is killed under it", function () {
       await push(repo, work, "side", await work.commit(`side ${round}`, `s-${round}`));
       armed = random.pick(REPACKING);
       await world.actors.call(repoContract, repo.id, "prune", {});
-      // Where the last was still at it, this one waits for its turn.
+      // If the previous compaction still runs, this one waits.
       await until("it is killed", () => armed === "", UPKEEP_RETRY_MS + 60_000);
       await push(repo, work, "main", await work.commit(`main ${round}`));
       await until(
@@ -243,7 +243,7 @@ describe("upkeep when the bus is killed under it", function () {
     const work = await world.checkout();
     await push(repo, work, "main", await work.commit("first"));
     for (let round = 0; round < 2; round++) {
-      // As an upload and a push that died after they stored. What the test stores itself it stores once.
+      // Stores objects as an upload and a push do that died afterwards. The test stores each of its own objects once.
       await dying;
       const content = randomBytes(600_000);
       const oid = createHash("sha256").update(content).digest("hex");

@@ -18,7 +18,7 @@ describe("applyChanges()", () => {
   }
 
   it("reads and writes directories of COMMIT_TREES_BYTES_MAX bytes in all, and refuses one more", async () => {
-    // What is added takes as much in what is made.
+    // Each added entry takes the same number of bytes in the resulting trees.
     const added = 2 * treeOf([{ mode: "100644", name: "a", id: ID }]).length;
     const bytes = (COMMIT_TREES_BYTES_MAX - added) / 2;
     const rest = bytes - treeOf([{ mode: "100644", name: "", id: ID }]).length;

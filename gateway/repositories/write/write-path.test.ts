@@ -9,7 +9,7 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 
-/** What the bus carries of a push besides its pack: commands, names, sums, and answers of some lines. */
+/** Limits the bytes of a push on the bus besides its pack: commands, names, checksums and short answers. */
 const BESIDE_BYTES_MAX = 4_096;
 
 describe("a push on the bus", function () {

@@ -30,7 +30,7 @@ export interface DoctorContext {
 }
 
 export interface Check {
-  /** What it looks at, such as "disk". */
+  /** The subject of the check, such as "disk". */
   name: string;
   /** A check that takes longer counts as this finding. */
   timeMs: number;

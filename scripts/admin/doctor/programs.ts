@@ -22,7 +22,7 @@ export async function checkBrowser({ config }: DoctorContext): Promise<readonly 
     await orEnded(ended, page.pdf());
     return [good("browser", `${found} at ${executablePath}`, wanted)];
   } catch (error) {
-    // Its last lines have come by then.
+    // Chromium's last lines have arrived once it has exited.
     await chromium?.kill();
     const found =
       lastLine(chromium?.stderr) ?? (error instanceof Error ? error.message : "nothing");

@@ -2,7 +2,7 @@
 
 export const BENCH_SECRET = "secret of the benchmark";
 export const ENTITIES = 50;
-/** What a broadcast brings each socket. */
+/** The frame that a broadcast sends to each socket. */
 export const FRAME = JSON.stringify({ type: "measured", text: "x".repeat(200) });
 
 export const BENCH_CODE = `

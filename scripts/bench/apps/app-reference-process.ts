@@ -71,7 +71,7 @@ answerParent({
   },
 });
 
-/** As an app of this kind does it. */
+/** Verifies the signature as an app on Express does. */
 function verified(request: Request, response: Response) {
   const body = request.body as Buffer;
   const signed = Buffer.from(request.get("x-hub-signature-256") ?? "");

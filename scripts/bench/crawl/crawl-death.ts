@@ -1,4 +1,4 @@
-/** What a crawl's hosts lose of their pace when the process that keeps it dies. */
+/** Measures how much pace a crawl's hosts lose when the process that schedules them dies. */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { CrawlScene } from "../../testing/crawl-scene.ts";
 import { CrawlSite } from "../../testing/crawl-site.ts";

@@ -153,7 +153,7 @@ async function nodeOf(bus: Bus, id: string): Promise<number> {
   return Number(pid);
 }
 
-/** What is resident now, and what was at most. Linux only. */
+/** Returns the resident bytes of a process, current and peak. Linux only. */
 function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const bytes = (name: string) =>

@@ -93,7 +93,9 @@ async function crawlBy(instance: Instance, request: object, pollMs = POLL_MS): P
   throw new Error(`Cannot crawl: the job still runs after ${CRAWL_MS_MAX} ms`);
 }
 
-/** What they were at most: one process is 50 hosts, and may have seen a request a while after it came. */
+/**
+ * Returns the largest possible gaps: one process serves 50 hosts, and may see a request some time after its arrival.
+ */
 const gaps = (came: Arrival[]) =>
   came.slice(1).map(({ at }, index) => at - (came[index]?.since ?? Number.NaN));
 

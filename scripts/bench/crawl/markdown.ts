@@ -1,4 +1,6 @@
-/** What Markdown keeps of real pages, column by column, beside other engines: read back, and compared with the page. */
+/**
+ * Measures how much of real pages Markdown keeps, beside other engines: reads it back and compares it with the page.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What the sites of the crawl benchmarks are, and what they saw. */
+/** The sites of the crawl benchmarks, and the requests that they received. */
 import type { Arrival } from "../../testing/arrivals.ts";
 
 export const SITE_PAGES = 500;

@@ -1,4 +1,4 @@
-/** What prints PDFs without Trunkline: puppeteer in a warm process, on the same browser with the same flags. */
+/** The reference for PDFs: puppeteer in a warm process, with the same browser and the same flags. */
 import puppeteer, { type Browser } from "puppeteer-core";
 import { Chromium } from "../../../actors/rendering/lib/browser/chromium.ts";
 import { findChromium } from "../../tools.ts";

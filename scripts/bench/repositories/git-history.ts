@@ -9,7 +9,7 @@ import { FLUSH, pktLine } from "../../../gateway/repositories/git/pkt-line.ts";
 
 const FILES = 5_000;
 const COMMITS = 1_000;
-/** What is pushed to. */
+/** The ref that pushes update. */
 export const REF = "refs/heads/main";
 /** With them the pack of it all has 10 MB: a repository of programs, not a collection of notes. */
 const FILE_LINES = 100;

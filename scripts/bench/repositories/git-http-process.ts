@@ -47,7 +47,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
       ...(headers["git-protocol"] && { GIT_PROTOCOL: String(headers["git-protocol"]) }),
     },
   });
-  // It may end before it has read everything.
+  // Git may end before it has read all its input.
   child.stdin.on("error", () => {});
   request.pipe(child.stdin);
   let head: Buffer | undefined = Buffer.alloc(0);

@@ -136,7 +136,7 @@ async function measure(folder: string): Promise<Figure[]> {
   await compare("git, clone of depth 1", "ms", atMost.less, shallow, CLONES);
   // The server's part of the time. The rest is the client's own.
   await compare("git, clone of depth 1, server", "ms", undefined, serve);
-  // Nobody has asked for just this before, so nearly all of it is git's `pack-objects`, on both sides.
+  // No cache holds this answer, so both sides spend nearly all time in git's `pack-objects`.
   await compare("git, clone of depth 1 after a push, server", "ms", undefined, serveAfterPush);
   await compare("git, first clone of a cold node", "ms", { atMost: 1.5 }, wiped);
 
@@ -192,7 +192,7 @@ function remoteOf({ remote, token }: { remote: string; token: string }): Remote 
   return { url: remote, authorization: `Basic ${basic}` };
 }
 
-/** What a client asks of the server for a push, without the client. */
+/** Sends the requests of a push without a git client. */
 async function push({ url, authorization }: Remote, body: Uint8Array<ArrayBuffer>): Promise<void> {
   const headers = authorization === undefined ? {} : { authorization };
   const advertised = await fetch(`${url}/info/refs?service=git-receive-pack`, { headers });
@@ -207,7 +207,7 @@ async function push({ url, authorization }: Remote, body: Uint8Array<ArrayBuffer
   if (!report.includes(`ok ${REF}`)) throw new Error(`Cannot push: ${report}`);
 }
 
-/** What a client asks of the server for a clone of depth 1, without the client (gitprotocol-v2(5)). */
+/** Sends the requests of a clone of depth 1 without a git client (gitprotocol-v2(5)). */
 async function fetchShallow({ url, authorization }: Remote): Promise<void> {
   const headers = {
     "git-protocol": "version=2",

@@ -1,4 +1,4 @@
-/** What a host keeps of 100,000 actors that were used once and have left memory again. */
+/** Measures the memory of a host for 100,000 actors that were used once and are passive again. */
 import { ACTIVATION_IDLE_MS } from "../../../actors/runtime/activation/activations.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { Benchmark } from "../benchmark.ts";

@@ -10,7 +10,7 @@ import { counter } from "../../testing/counter.ts";
 import type { Load } from "../benchmark.ts";
 import { runLoad } from "../run-load.ts";
 
-/** What a load process can be asked; each workload reads what it needs. */
+/** The parameters of a load process; each workload reads the fields that it needs. */
 export interface Workload extends Volume, Touch {
   workload: keyof Awaited<ReturnType<typeof openWorkloads>>;
 }
@@ -30,7 +30,7 @@ export interface Visits {
 }
 
 const ACTORS = 1_000;
-/** As long as a call's message and its answer. */
+/** Messages of the same length as a call and its answer. */
 const QUESTION = JSON.stringify({
   message: "get",
   input: {},
@@ -52,7 +52,7 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
   const { connection } = bus;
   const stream = jetstream(connection);
   const values = await new Kvm(connection).open("bench", { allow_direct: true });
-  /** What each receiver of mail must have come to. */
+  /** The count that each receiver of mail must reach. */
   const received = new Map<string, number>();
 
   return {

@@ -7,14 +7,14 @@ import { type AnyHostedDefinition, defineHosted } from "../../../runtime/kinds/d
 
 /** Of what goes together: the rest is to come again. */
 const TAKEN_MAX = 3;
-/** Then another mail is to tell that there is more. */
+/** After that many rounds the inbox must send another mail for the rest. */
 const ROUNDS_MAX = 4;
 const IDLE_MS = 60_000;
 
 export interface AnsweringAgent {
   /** The status that it answers. */
   answer(key: string, delivery: AgentDelivery): number | Promise<number>;
-  /** What it answers an `invoke`. */
+  /** Returns the agent's answer to an `invoke`. */
   invoke?(key: string): Promise<string>;
 }
 

@@ -16,7 +16,7 @@ import { agentInboxActor } from "../agent-inbox.ts";
 import { answeringAgent } from "./answering-agent.ts";
 
 const READY_POLL_MS = 5;
-/** What an agent was given: in place of its database. */
+/** The events that an agent has received; stands in for its database. */
 const Memory = z.object({ ids: z.array(z.string()), bodies: z.array(z.string()) });
 const memory = defineContract({
   kind: "memory",
@@ -25,7 +25,7 @@ const memory = defineContract({
     get: { input: z.object({}), reply: Memory },
   },
 });
-/** What it has had under an id it does not take again. */
+/** The agent ignores an event whose id it has already received. */
 const memoryActor = defineActor(memory, {
   state: Memory,
   initial: { ids: [], bodies: [] },

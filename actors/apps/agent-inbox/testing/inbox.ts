@@ -24,7 +24,7 @@ export class Inbox extends ActorInHand<Messages, AgentInboxState, InboxRow> {
     return this.ask("receive", eventOf(eventId, fields));
   }
 
-  /** What the agent is to have, where it was told that there is something since this was last asked. */
+  /** Returns the deliveries that the agent must fetch, if it was notified since the last call. */
   deliveries(): AgentDelivery[] {
     return this.rounds().flatMap(([first]) => first ?? []);
   }

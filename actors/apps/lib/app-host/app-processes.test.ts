@@ -183,7 +183,7 @@ describe("processes of apps", function () {
       expect(processes.crashed("turn")).to.equal(false);
     }
     expect(processes.crashed("turn")).to.equal(true);
-    // Those that crashed longest ago are forgotten.
+    // The oldest crashes are evicted.
     for (let at = 1; at < AGENT_CRASHED_TURNS_KEPT_MAX; at++) processes.crashed(`other ${at}`);
     expect(processes.crashed("turn")).to.equal(true);
     for (let at = 1; at <= AGENT_CRASHED_TURNS_KEPT_MAX; at++) processes.crashed(`more ${at}`);

@@ -19,13 +19,13 @@ interface Phase {
   top?: string;
   /** Of the agent's method. */
   go?: string;
-  /** What its host prints when it has come so far; nothing where it is killed as soon as the process is there. */
+  /** The line that its host prints in this phase; absent where the host is killed as soon as the process exists. */
   shows?: string;
   /** The process itself, before its host is killed. */
   signal?: NodeJS.Signals;
 }
 
-/** Those in which the process hears of it. */
+/** Phases in which the process notices the end of its host. */
 const HEARS: Record<string, Phase> = {
   "has not begun": { top: "setInterval(() => {}, 100);" },
   "waits for its bundle, which waits": {
@@ -46,7 +46,7 @@ const HEARS: Record<string, Phase> = {
     shows: "heard finished",
   },
 };
-/** Those in which no code of ours runs in it. */
+/** Phases in which the process runs none of our code. */
 const HEARS_NOTHING: Record<string, Phase> = {
   "computes as it loads its bundle": {
     top: `console.log("there"); for (;;);`,

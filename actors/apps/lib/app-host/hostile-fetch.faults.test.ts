@@ -31,7 +31,7 @@ export class Fetcher extends Agent {
 export default {};
 `;
 
-/** One of these is open to apps, as the public network is; the other is this machine's own. */
+/** Apps may reach the first address, as if it were public. The second is the machine's own. */
 const OUTSIDE = "127.0.0.2";
 const INSIDE = "127.0.0.1";
 

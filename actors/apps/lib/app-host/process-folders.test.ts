@@ -18,7 +18,7 @@ process.on("disconnect", () => process.exit());
 describe("openProcessFolder()", () => {
   let root: string;
   beforeEach(async () => {
-    // None that other hosts on this machine look into.
+    // A folder that no other host on this machine reads.
     root = await mkdtemp(join(tmpdir(), "trunkline-folders-"));
   });
   afterEach(() => rm(root, { recursive: true, force: true }));
@@ -84,7 +84,7 @@ describe("openProcessFolder()", () => {
 describe("rootIn()", () => {
   it("takes a file system in memory only if there is one that is large enough for databases", async () => {
     expect(await rootIn("/nowhere")).to.equal(tmpdir());
-    // It has no room at all.
+    // `/proc` has no space at all.
     expect(await rootIn("/proc")).to.equal(tmpdir());
     const { bsize, blocks } = await statfs("/dev");
     expect(await rootIn("/dev")).to.equal(

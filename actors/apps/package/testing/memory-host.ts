@@ -28,7 +28,7 @@ import type { CallId } from "../../../../schemas/call-id.ts";
 import { splitSourceMap } from "../../lib/app-process/split-source-map.ts";
 import { processArguments } from "../../process/arguments.ts";
 
-/** What an agent's log holds: this is what outlives the process. */
+/** The content of an agent's log, which outlives the process. */
 export interface StoredLog {
   image: Uint8Array | undefined;
   records: Uint8Array[];
@@ -42,7 +42,7 @@ export interface HostOptions {
   values?: Record<string, unknown>;
   agents?: { binding: string; className: string }[];
   limits?: Partial<StartProcess["limits"]>;
-  /** What the outside answers. Calls of agents are the host's own. */
+  /** Answers operations that leave the process. The host itself handles calls between agents. */
   operate?: (wanted: Operation) => Promise<OperationResult>;
   /** Logs of a host before this one. */
   logs?: Map<string, StoredLog>;
@@ -163,7 +163,7 @@ export class MemoryHost {
     return this.#child.pid as number;
   }
 
-  /** As a crash of the process, or of its machine: what was not stored is lost. */
+  /** Ends like a crash of the process or its machine: everything not stored is lost. */
   async kill(): Promise<void> {
     this.#die();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
@@ -177,7 +177,7 @@ export class MemoryHost {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** Another process with what this one has stored. */
+  /** Starts another process from the data that this one has stored. */
   async restart(changes: Partial<HostOptions> = {}): Promise<MemoryHost> {
     await this.stop();
     return MemoryHost.start({ ...this.#options, ...changes, logs: this.logs });
@@ -487,8 +487,8 @@ function answerToResponse({ status, headers, body }: ProcessAnswer): Response {
 }
 
 /**
- * As at deploy: decorators are lowered, names kept, the platform's package stays outside. Synchronous, since esbuild
- * otherwise keeps a process of its own running.
+ * Bundles as a deploy does: lowers decorators, keeps names, leaves the platform's package outside. Synchronous,
+ * because esbuild otherwise keeps a process running.
  */
 /** The name of the code in stacks. */
 export const SOURCE = "app.ts";

@@ -236,7 +236,7 @@ describe("webhook-post", () => {
     expect(w.got).to.have.length(BREAKER_FAILURES_MAX);
     const { webhook } = await w.get(number);
     expect(webhook).to.include({ attempts: 0, nextAttemptAt: w.time.now + BREAKER_OPEN_MS });
-    // Another path is another endpoint.
+    // A different path counts as a different endpoint.
     await w.send(new URL("/other", w.url).href);
     expect(w.got).to.have.length(BREAKER_FAILURES_MAX + 1);
     status = 200;

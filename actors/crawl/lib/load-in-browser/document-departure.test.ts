@@ -248,7 +248,7 @@ describe("DocumentDeparture", function () {
   it("does not resend on a closed connection: waits for another turn over http:, and fails over https:", async () => {
     for (const way of ["http", "https"] as const) {
       seen = [];
-      // It closes a kept connection as soon as a second request comes over it.
+      // The server closes a kept connection when a second request arrives on it.
       const origin = await serve(way, ({ url, socket }, response) => {
         const isSecond = url === "/b" && seen.filter(({ path }) => path === "/b").length === 1;
         if (isSecond) socket.destroy();

@@ -184,7 +184,7 @@ describe("HttpPageLoader", () => {
     expect(await answer("../x?y#z", 308)).to.deep.equal({
       ...{ kind: "redirect", to: `${site.url}/x?y`, status: 308, browserMs: 0 },
     });
-    // As most servers send it: UTF-8.
+    // Most servers send UTF-8.
     expect(await answer(Buffer.from("/é").toString("latin1"))).to.deep.include({
       to: `${site.url}/%C3%A9`,
     });

@@ -159,7 +159,7 @@ describe("crawl-page", function () {
     const kept = { maxAge: 100, formats: ["html"] };
     const [fresh] = await crawled({ maxAge: 0 }, [url]);
     expect(await world.record(fresh)).to.deep.equal({ html: "<a href=/x>1</a>" });
-    // It is remembered beside the report, not before it.
+    // The page is cached while the report is sent, not before.
     const cached = await until("a page from the cache", async () => {
       const [outcome] = await crawled(kept, [url]);
       return (outcome as Fetched).metadata.cachedAt !== undefined && (outcome as Fetched);

@@ -22,7 +22,7 @@ export const settings: ClientSettings = {
   tokenEndpointAuthMethod: "client_secret_basic",
   allowedCorsOrigins: [],
 };
-/** All that a public client needs but the word of its domain. */
+/** Everything that a public client needs except its domain's verification. */
 export const complete: ClientSettings = {
   ...settings,
   logoUri: "https://bot.example.com/logo.png",
@@ -45,7 +45,7 @@ export class DrivenClient {
   live: unknown;
   sent: readonly Envelope[] = [];
 
-  /** One that is made already. */
+  /** Returns a client that has been created. */
   static made(made: Partial<ClientSettings> = {}): DrivenClient {
     const client = new DrivenClient();
     client.create({ ...settings, ...made });

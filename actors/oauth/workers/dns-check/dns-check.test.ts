@@ -12,7 +12,7 @@ const HOST = "bot.example.com";
 const CLIENT = "1".repeat(32);
 const INPUT = { host: HOST, text: TEXT, check: 7 };
 
-/** Where a server is silent, or none is there, the test waits as long as it is given. */
+/** The timeout for a server that is silent or absent. */
 const SHORT_MS = 500;
 
 describe("dns-check", function () {

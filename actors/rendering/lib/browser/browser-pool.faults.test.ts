@@ -114,7 +114,7 @@ describe("BrowserPool", function () {
   it("newContext() starts a browser anew where the last was ended for want of work", async () => {
     await using pool = openPool({ limits: { idleMs: 300 } });
     expect(pool.pids).to.deep.equal([]);
-    // What is in use is not idle, however long.
+    // A browser in use is not idle, however long the use takes.
     const long = print(pool, { html: "<title>long</title>", waitForTimeout: 900 });
     await until(() => pool.contextsInUse === 1);
     const first = pidOf(pool);
@@ -211,7 +211,7 @@ describe("BrowserPool", function () {
     await stopGroup(first);
     const waiting = outcomeOf(print(still, A_PAGE));
     await until(() => {
-      // It is asked twice, and may take half of the time for each answer.
+      // The browser is pinged twice, and may take half of the time for each answer.
       if (clock.isAwaited(pingTimeoutMs / 2)) clock.skip(pingTimeoutMs / 2);
       return !still.pids.includes(first);
     });
@@ -303,7 +303,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-/** Its browser's pid, which is its process group's. Never 0, whose group would be this test's own. */
+/** Returns the browser's pid, which is also its process group. Never 0, which would be this test's own group. */
 function pidOf(pool: BrowserPool): number {
   const [pid] = pool.pids;
   if (pid === undefined || pid <= 1) throw new Error("the pool has no browser");
@@ -334,7 +334,7 @@ function environmentOf(pid = ""): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "utf8");
   } catch {
-    // It has ended, or the kernel does not show it to us.
+    // The process has ended, or the kernel hides it from us.
     return "";
   }
 }

@@ -1,7 +1,7 @@
 /** The flags of Chromium: quiet, headless, sandboxed, and with no way out except a context's own proxy. */
 import { PAGE_HEAP_MIB_MAX } from "../../../../schemas/limits.ts";
 
-// Nothing listens at this address. Contexts name their own proxies, and requests without a context reach nothing.
+// No proxy listens at this address. Contexts name their own proxies, so requests without a context fail.
 const NO_PROXY = "http://127.0.0.1:9";
 
 const EGRESS = [

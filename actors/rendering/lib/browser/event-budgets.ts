@@ -41,7 +41,7 @@ interface Budget {
   /** Called once, when it is spent. */
   spent: () => void;
   isSpent: boolean;
-  /** Somebody listens to what the page says in its console. */
+  /** A listener receives the page's console messages. */
   isHeard: boolean;
   sessions: Set<string>;
 }

@@ -8,7 +8,7 @@ import { TASK_HEARTBEAT_MS } from "../../../runtime/workers/task-lease.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS } from "./pool-limits.ts";
 
-/** What heartbeats bear: usually it is 50 to 200 ms. */
+/** The longest block that heartbeats tolerate; usually a turn takes 50 to 200 ms. */
 const TURN_MS_MAX = TASK_HEARTBEAT_MS;
 
 /** On a busy machine a page floods slowly, and what it may report grows with time: here it has what it has at once. */
@@ -46,7 +46,7 @@ describe("a hostile page", function () {
 
   for (const [what, html] of Object.entries(FLOODS)) {
     it(`that floods the browser with ${what} is ended, and nobody else held up`, async () => {
-      // As it is wired in: what a page does to its browser is what these bounds are for.
+      // The pool with its real bounds, which exist for pages that exhaust their browser.
       await using pool = openPool({ clock: standing, limits: POOL_LIMITS });
       await pool.start();
       const turnMs = longestTurn();

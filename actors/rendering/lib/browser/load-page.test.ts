@@ -386,7 +386,7 @@ describe("loadPage", function () {
           clock: systemClock,
         });
         expect((await refusalOf(loading)).code).to.equal("address_refused");
-        // It may be told of the answer only now.
+        // Puppeteer may learn of the response only now.
         await until("puppeteer is told", () => told.count > 0);
       }
     });
@@ -422,7 +422,7 @@ describe("loadPage", function () {
   });
 });
 
-/** As on a busy machine: what the network tells of answers comes from another process than the navigation's end. */
+/** Delays response events as a busy machine does: they come from another process than the navigation's end. */
 function delayAnswers(page: Page): { count: number } {
   const session = (page as unknown as { _client(): CDPSession })._client();
   const emit = session.emit.bind(session);

@@ -21,7 +21,7 @@ export interface Limits {
   clock: Clock;
   /** Whether the document that has come is to be had as with `bestAttempt`. */
   isEnough?: () => boolean;
-  /** What is waited for where the caller names nothing. */
+  /** The event to wait for when the caller names none. */
   waitUntil?: LoadEvent;
 }
 
@@ -147,7 +147,7 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
   const requestsMax = wanted.has("networkidle0") ? 0 : wanted.has("networkidle2") ? 2 : undefined;
   const events: ("load" | "domcontentloaded")[] = [];
   const isSettled = wanted.has("settled");
-  // What settles may never have its load event, and does not wait for that without end.
+  // A page that settles may never fire its load event, so this wait does not depend on it.
   if (wanted.has("domcontentloaded") || isSettled) events.push("domcontentloaded");
   if (wanted.has("load") || requestsMax !== undefined) events.push("load");
   return { events, requestsMax, isSettled };

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { settled } from "./settled.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
-/** What each page shows in the end, by the script that makes it. Each begins with "first". */
+/** Scripts by the text that their page shows at the end. Each page begins with "first". */
 const PAGES: Record<string, string> = {
   "chained fetches": `(async () => {
     for (const step of [1, 2, 3]) show(await (await fetch("/json?" + step)).text());

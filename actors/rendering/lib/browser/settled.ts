@@ -95,7 +95,7 @@ async function quiet(
     const isStill = drawn === STILL || (drawn !== MOVING && drawn === drawnBefore);
     drawnBefore = drawn;
     const neededMs = quietMsOf(context.page, state.hasChanged || requests.changedSince(beganAt));
-    // What was done with the page a moment ago may still have consequences.
+    // Recent actions on the page may still have effects.
     const quietMs = Math.min(state.idleMs, requests.quietMs(), clock.monotonic() - beganAt);
     if (isStill && quietMs >= neededMs) return;
     const missingMs = Math.max(neededMs - quietMs, isStill ? 0 : DRAWING_SAMPLE_MS);

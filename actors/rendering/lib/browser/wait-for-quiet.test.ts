@@ -25,9 +25,9 @@ describe("RequestsInFlight", function () {
       }, 50));
     </script>`;
     await page.setContent(html);
-    // As if others' work kept this process from reading what the browser tells.
+    // Blocks this process, as other work would, so that it reads no events of the browser.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_MS);
-    // Where the page came to it later than that, they are read as they come, and this one time it proves less.
+    // If the page began the request later, events are read as they arrive, and this run proves less.
     await page.evaluate("made");
     await requests.quiet(0, { signal: AbortSignal.timeout(QUIET_MS_MAX), clock });
     expect(ended).to.have.length(20);

@@ -18,7 +18,7 @@ describe("markdown of whole pages", function () {
   before(() => pool.start());
   after(() => pool.close());
 
-  /** As a browser shows them. */
+  /** Returns the words that a browser shows. */
   async function visibleWords(html: string): Promise<Map<string, number>> {
     await using context = await pool.newContext(new AbortController().signal);
     await context.page.setContent(html);

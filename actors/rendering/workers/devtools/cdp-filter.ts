@@ -27,7 +27,7 @@ export type Verdict =
   /** The client ends its session. */
   | { end: true };
 
-/** What a viewer may do: see the page. */
+/** Commands that a viewer may send, which only show the page. */
 const READ_ONLY: ReadonlySet<string> = new Set([
   "Page.enable",
   "Page.screencastFrameAck",

@@ -151,7 +151,7 @@ export class DevtoolsSession {
       answered(SessionRequest, payload, (request) => this.#answer(browser, request)),
     );
     const renewed = await actors.call(devtoolsSessions, this.#of.account, "renew", { id });
-    // Its gateway has given up meanwhile.
+    // The gateway has given up meanwhile.
     if (renewed.hasEnded) void this.end("NotStarted");
     void this.#watch(browser);
     void this.#renew();
@@ -318,7 +318,7 @@ export class DevtoolsSession {
       } catch (error) {
         const isUsedUp = error instanceof ActorError && error.code === "browser_time_exceeded";
         if (isUsedUp) return await this.end("BrowserTimeExceeded");
-        // It is tried again until the session has lapsed.
+        // The renewal is retried until the session expires.
         if (!(error instanceof ActorError)) logger.error({ err: error, id }, "session not renewed");
       }
     }

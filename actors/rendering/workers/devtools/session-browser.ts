@@ -68,7 +68,7 @@ export class SessionBrowser {
     };
   }
 
-  /** Its pages and what belongs to them, without our own. */
+  /** Returns the targets of the client's pages, without our own. */
   async targets(): Promise<TargetInfo[]> {
     const { targetInfos } = await this.router.call("Target.getTargets");
     const all = Array.isArray(targetInfos) ? targetInfos.filter(isTargetInfo) : [];

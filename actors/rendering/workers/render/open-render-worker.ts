@@ -25,7 +25,7 @@ export function openRenderWorker(
   limits: RenderLimits,
 ) {
   const cache = new RenderCache({ store: new TtlStore(bus, "render", KeptAnswer), clock });
-  // Its own, so that nobody waits behind the pages of crawls.
+  // A pool of its own, so that no request waits behind pages of crawls.
   const markdown = new MarkdownPool({ threads: limits.batch });
   const checker = new JsonChecker();
   const agents = new EgressAgents({ guard });

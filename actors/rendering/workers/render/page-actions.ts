@@ -73,7 +73,7 @@ async function doAction(
 
   async function found(wanted: string): Promise<ElementHandle> {
     await checkSelector(context, wanted, `/actions/${index}/selector`);
-    // What is waited for need not be seen; a person acts on what can be.
+    // An element to wait for need not be visible; an element to act on must be.
     const visible = type !== "waitForSelector" && type !== "scroll" && type !== "select";
     const handle = await page.waitForSelector(wanted, { visible, timeout: 0, signal });
     if (handle === null) throw failure(index, type, `no element "${wanted}" is there`);

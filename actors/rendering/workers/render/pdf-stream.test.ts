@@ -77,7 +77,7 @@ describe("PdfStream", function () {
   });
 
   it("print() keeps each margin, in every unit", async () => {
-    // As many lines as the height has room for, and as many words a line as the width has.
+    // Asserts how many lines fit the height and how many words fit a line.
     const lines = "<style>body { margin: 0 } p { margin: 0; height: 96px }</style>";
     const tall = `${lines}${"<p>x".repeat(10)}`;
     const wide = `<style>body { margin: 0 } b { float: left; width: 96px; height: 480px }</style>${"<b>x</b>".repeat(16)}`;

@@ -54,7 +54,7 @@ export async function renderPage<P extends PageParameters, A>(
     return { make, status: document.status, report: held.report(document) };
   });
   held.leave();
-  // What is left to do needs no browser, and waits for models or another thread.
+  // The remaining work needs no browser, and waits for models or another thread.
   task.setWaiting?.(true);
   const answer = await held.explained(() => make(limits.signal));
   return { answer, browserMs: held.browserMs, status, report };

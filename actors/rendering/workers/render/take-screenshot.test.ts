@@ -232,7 +232,7 @@ describe("takeScreenshot", function () {
   });
 
   describe("how large", () => {
-    /** As many pixels as a picture may have, and one row more. */
+    /** A picture with the maximum number of pixels, and one with a row more. */
     const width = 1_920;
     const height = SCREENSHOT_PIXELS_MAX / width;
     const tall = (px: number) => `<body style="margin:0;background:#0f0;height:${px}px">`;

@@ -41,7 +41,7 @@ describe("example commit-bot", function () {
     expect(file.body.result.map(({ name }: { name: string }) => name)).to.deep.equal([
       "CHANGELOG.pdf",
     ]);
-    // Its own commits were pushes too: all have been delivered, and nothing came of them.
+    // The bot's own commits were pushes too. All were delivered, and caused no further commits.
     const deliveries = "/apps/commit-bot/agents/Changelog/default-notes/deliveries";
     await until(
       "all are delivered",

@@ -7,7 +7,7 @@ import { deployExample } from "../../../../scripts/testing/example-app.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { findChromium } from "../../../../scripts/tools.ts";
 
-/** Where a picture of the page goes, for people to look at; unset: nowhere. */
+/** The folder for pictures of the page that people look at; unset: none are made. */
 const PICTURES = process.env.PAGE_PICTURES;
 const SECRET = "it is a secret";
 

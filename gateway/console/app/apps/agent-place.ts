@@ -1,4 +1,4 @@
-/** Where an agent is, in the REST API and in the console. Names of agents may have any characters. */
+/** The paths of an agent in the REST API and in the console. Agents' names may contain any characters. */
 
 export interface AgentPlace {
   app: string;

@@ -1,4 +1,4 @@
-/** How an area names its pages. */
+/** The types by which an area declares its pages. */
 import type { ComponentType } from "preact";
 
 /** Pages of an area: the pattern of their path below the area, and what shows them. The first match counts. */

@@ -1,10 +1,10 @@
 /** The try-it flow: the console is the client for once, from the authorization request to introspection. */
 import { addressOf, ROOT } from "../lib/router.tsx";
 
-/** Where the authorization server leads back to. It names no account, so one address serves all. */
+/** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
 export const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");
 
-/** What must outlive the way over the sign-in and consent pages. */
+/** The data of a flow that must survive the sign-in and consent pages. */
 export interface Attempt {
   clientId: string;
   accountId: string;

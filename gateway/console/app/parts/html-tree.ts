@@ -36,7 +36,7 @@ const NODES_MAX = 30_000;
 /** Returns the tree of a page or of a part of one. */
 export function parseHtml(html: string): MarkupNode[] {
   const root: MarkupNode[] = [];
-  /** Where children go, for each open element. */
+  /** The list of children of each open element. */
   const open: { name: string; children: MarkupNode[] }[] = [];
   let dropped = 0;
   let nodes = 0;

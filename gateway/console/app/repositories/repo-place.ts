@@ -1,4 +1,4 @@
-/** Where a repository is: in the REST API, and in the console. */
+/** The paths of a repository in the REST API and in the console. */
 import { useAccount } from "../lib/account.tsx";
 import type { PageParameters } from "../lib/pages.ts";
 import { type Query, queryOf } from "../lib/query.ts";

@@ -1,4 +1,4 @@
-/** What every output of a page has in common: the loaded page that it takes from, and what it gives back. */
+/** Types that every output of a page shares: the loaded page that it reads, and its result. */
 import { PRINT_TIMEOUT_MS } from "../../../../../schemas/limits.ts";
 import type { ContentRequest, PageMeta } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { PageReport } from "../../../../../schemas/rendering/http/page-report.ts";

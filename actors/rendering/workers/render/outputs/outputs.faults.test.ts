@@ -58,7 +58,7 @@ describe("results that are too large", function () {
   });
 
   it("scrape() refuses more than RESULT_BYTES_MAX, before it makes much more", async () => {
-    // Its text stands twice in the answer, and each character takes two bytes.
+    // The answer contains the text twice, and each character takes two bytes.
     const html = `<p><script>document.querySelector("p").textContent = "é".repeat(${RESULT_BYTES_MAX / 4})</script>`;
     const large = await refused("scrape", { html, elements: [{ selector: "p" }] });
     expect(large.message).to.contain("its list of elements is larger");
