@@ -149,13 +149,11 @@ export interface RunningPart {
 export async function startActors(
   context: ActorsContext,
   {
-    replicas,
     buckets,
     egress,
     secrets,
     agentLimits,
   }: {
-    replicas: number;
     buckets: number;
     egress: EgressRanges;
     secrets: SecretBox;
@@ -181,7 +179,6 @@ export async function startActors(
     clock,
     logger,
     counts,
-    replicas,
     buckets,
     definitions: ACTORS,
     hosted: agents.definitions,

@@ -14,7 +14,7 @@ import {
 import { nanos, TimeoutError } from "@nats-io/transport-node";
 import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
-import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
+import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
 import { RENDER_JOBS_STORE_BYTES_MAX, RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import {
@@ -161,8 +161,8 @@ function allStreams({
     // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
     compression: StoreCompression.None,
   };
-  const state = Array.from({ length: buckets }, (_, index) =>
-    stateStream(stateBucket(index), markerMs),
+  const state = Array.from({ length: buckets }, (_, index) => stateBucket(index)).flatMap(
+    (bucket) => [stateStream(bucket, markerMs), journalStream(bucket)],
   );
   const replicated = [
     ...state,
@@ -197,6 +197,24 @@ function stateStream(bucket: string, markerMs: number): StreamDeclaration {
     allow_msg_ttl: true,
     subject_delete_marker_ttl: nanos(markerMs),
     allow_msg_schedules: true,
+  };
+}
+
+/**
+ * Each commit expects its journal's last sequence, which a replicated stream compares with writes in flight for one
+ * subject only. So a journal is one subject.
+ */
+function journalStream(bucket: string): StreamDeclaration {
+  const { journalStream: name, journals } = stateSubjects(bucket);
+  return {
+    name,
+    description: "Commits of actor hosts, which checkpoints bring to their keys",
+    subjects: [journals],
+    max_msgs_per_subject: JOURNAL_MESSAGES_KEPT,
+    discard: DiscardPolicy.Old,
+    // For the tools of operators.
+    allow_direct: true,
+    allow_atomic: true,
   };
 }
 

@@ -12,7 +12,7 @@ describe("defineContract()", () => {
     for (const kind of ["", "Counter", "a_b", "a.b", "-a", "a-", "2a", "a b", "é"]) {
       expect(() => defineContract({ kind, messages: {} }), kind).to.throw("not kebab-case");
     }
-    for (const kind of ["lease", "epoch", "outbox", "remind", "fired", "journal"]) {
+    for (const kind of ["lease", "epoch", "outbox", "remind", "fired", "journal", "checkpoint"]) {
       expect(() => defineContract({ kind, messages: {} }), kind).to.throw("is reserved");
       expect(() => defineTasks({ kind, lanes: [], messages: {} }), kind).to.throw("is reserved");
     }

@@ -72,7 +72,15 @@ export interface Envelope {
 }
 
 // Names that the runtime itself uses in the same buckets and subjects.
-const RESERVED_KINDS = new Set(["lease", "epoch", "outbox", "remind", "fired", "journal"]);
+const RESERVED_KINDS = new Set([
+  "lease",
+  "epoch",
+  "outbox",
+  "remind",
+  "fired",
+  "journal",
+  "checkpoint",
+]);
 const KIND = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 /** Declares the messages and replies of an actor kind. Throws if the kind is not kebab-case or is reserved. */

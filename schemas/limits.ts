@@ -223,10 +223,12 @@ export const CALL_BATCH_MAX = 128;
  */
 export const TELL_MS_MAX = 2_000;
 
-/** Bytes of one commit in the journal; nats-server takes messages of 1 MiB, headers included. */
-export const JOURNAL_COMMIT_BYTES_MAX = 900_000;
-/** Messages of one actor that only the journal holds: with the largest change they still fit one batch. */
-export const JOURNAL_ACTOR_MESSAGES_MAX = 90;
+/** Bytes of one message of a journal; nats-server takes messages of 1 MiB, headers included. A larger commit is several. */
+export const JOURNAL_MESSAGE_BYTES_MAX = 900_000;
+/** Messages of a journal that are not in their keys: those of a second, at 500 commits a second. A takeover reads as many. */
+export const JOURNAL_MESSAGES_MAX = 512;
+/** Messages that the stream keeps of each journal: the needed ones, one more commit, and a seal of each host. */
+export const JOURNAL_MESSAGES_KEPT = 2 * JOURNAL_MESSAGES_MAX;
 /** The age of the oldest commit in the journal. The values that operators read lag behind as long. */
 export const CHECKPOINT_MS = 1_000;
 /** A reminder that is due sooner does not wait for a checkpoint, which may be late on a busy bus. */

@@ -272,12 +272,16 @@ export function stateSubjects(bucket: string) {
     lease: (host: string) => `${prefix}lease.${host}`,
     leases: `${prefix}lease.*`,
     epochs: `${prefix}epoch.*`,
-    /** One commit of a host, until a later commit replaces it in its slot. */
-    journal: (host: string, slot: number) => `${prefix}journal.${host}.${slot}`,
-    /** The note that says which of those commits are written to their keys. */
-    journalNote: (host: string) => `${prefix}journal.${host}.note`,
-    journalOf: (host: string) => `${prefix}journal.${host}.*`,
-    journals: `${prefix}journal.*.*`,
+    /** The commits of one host, in a stream of their own. */
+    journalStream: `JOURNAL_${bucket}`,
+    journal: (host: string) => `journal.${bucket}.${host}`,
+    journals: `journal.${bucket}.*`,
+    /** The newest checkpoint of one host. */
+    checkpoint: (host: string) => `${prefix}checkpoint.${host}`,
+    /** Journals of the first release: a commit in each slot, and a note of which are written to their keys. */
+    firstJournalNote: (host: string) => `${prefix}journal.${host}.note`,
+    firstJournal: (host: string) => `${prefix}journal.${host}.*`,
+    firstJournals: `${prefix}journal.*.*`,
     /** The bucket's name for a subject, and back. */
     bucketKey: (subject: string) => subject.slice(prefix.length),
     ofBucketKey: (key: string) => `${prefix}${key}`,

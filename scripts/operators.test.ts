@@ -119,7 +119,7 @@ describe("operators' commands", function () {
       expect(await value(`account.${account}`)).to.nested.include({ "state.name": "Main" });
       const lease = (await nats("kv", "ls", "state-0", "lease.*")).trim();
       const host = lease.slice("lease.".length);
-      expect(await value("epoch.5")).to.deep.equal({ host, journals: [] });
+      expect(await value("epoch.5")).to.deep.equal({ owner: host });
       expect(await value(lease)).to.include({ leaving: false });
       expect(await nats("kv", "get", "state-0", "epoch.5")).to.match(/epoch\.5 .*revision: \d+/);
     });
@@ -132,7 +132,7 @@ describe("operators' commands", function () {
       await until("two renewals", () => watch.lines.filter(isRenewal).length >= 2);
     });
     const isRenewal = (line: string) =>
-      /PUT state-0 > lease\.[\w-]+: \{"leaving":false,"server":"N[A-Z2-7]{55}"\}$/.test(line);
+      /PUT state-0 > lease\.[\w-]+: \{"leaving":false,"server":"N[A-Z2-7]{55}","form":2\}$/.test(line);
   });
 
   describe("nats stream and consumer", () => {

@@ -289,11 +289,10 @@ describe("ActorHost", function () {
       around.push(client.call(probe, key, "append", { text: "d" }));
       expect((await misfit).code).to.equal("internal_error");
       expect((await Promise.all(around)).at(-1)).to.deep.equal({ log: ["a", "b", "c", "d"] });
-      const value = await world.bus.readLast(
-        world.subjects.stream,
-        world.subjects.value(addressOf(probe.kind, key)),
+      const value = await until("it is stored", () =>
+        world.bus.readLast(world.subjects.stream, world.subjects.value(addressOf(probe.kind, key))),
       );
-      expect(JSON.parse(value?.string() ?? "").state.log).to.deep.equal(["a", "b", "c", "d"]);
+      expect(JSON.parse(value.string()).state.log).to.deep.equal(["a", "b", "c", "d"]);
     }
   });
 

@@ -27,7 +27,7 @@ import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reade
 import { DirectMail } from "./mail/direct-mail.ts";
 import { OutboxRelay, readSentMark } from "./mail/outbox-relay.ts";
 import type { ServiceCounts } from "./observe/service-counts.ts";
-import { Placement } from "./placement/placement.ts";
+import { Placement, type PlacementHost } from "./placement/placement.ts";
 import type { Answer, Delivery, IncomingCall } from "./shards/incoming.ts";
 import { Outbox } from "./shards/outbox.ts";
 import { type ReadAddress, Shard } from "./shards/shard.ts";
@@ -42,8 +42,7 @@ export interface ActorHostParts {
   hostName: string;
   /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number;
-  /** Copies of each state stream, and the number of such streams. */
-  replicas: number;
+  /** The number of state streams. */
   buckets: number;
   clock: Clock;
   logger: Logger;
@@ -72,7 +71,7 @@ export class ActorHost {
       (_, index) => new StateStore(bus, stateSubjects(stateBucket(index))),
     );
     this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
-    this.#commits = this.#stores.map((store, index) => this.#newCommit(store, index));
+    this.#commits = this.#stores.map((store) => this.#newCommit(store));
     const drained = () => {
       for (const commit of this.#commits) commit.outboxDrained();
     };
@@ -97,7 +96,7 @@ export class ActorHost {
       clock,
       logger,
       load: async ({ number }, definition, address) => {
-        await this.#commitOf(number).checkpoints.flushed(address);
+        await this.#commitOf(number).journal.flushed(address);
         return this.#storeOf(number).load(definition, address);
       },
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
@@ -116,10 +115,12 @@ export class ActorHost {
       stores: this.#stores,
       hostName: parts.hostName,
       host: {
-        replay: (shard, epoch, journals) => this.#replay(shard, epoch, journals),
+        openJournal: (shard, host) => this.#commitOf(shard).journal.open(host),
+        replay: (shard, epoch, sources) => this.#replay(shard, epoch, sources),
         open: (shard, epoch, host) => this.#open(shard, epoch, host),
         handOver: (shard) => this.#handOver(shard),
         drop: (shard) => this.#drop(shard),
+        renamed: () => this.#stopJournals(),
         forgetJournal: (host) => this.#forgetJournal(host),
       },
     });
@@ -144,16 +145,16 @@ export class ActorHost {
   async stop(): Promise<void> {
     await this.placement.stop();
     this.#stopped.abort();
-    for (const { checkpoints } of this.#commits) checkpoints.stop();
+    this.#stopJournals();
     await this.#forgetOwnJournal();
   }
 
-  #newCommit({ subjects }: StateStore, bucket: number): GroupCommit {
-    const { bus, clock, logger, replicas } = this.#parts;
+  #newCommit({ subjects }: StateStore): GroupCommit {
+    const { bus, clock, logger } = this.#parts;
     const hostId = () => this.placement.hostId;
     const directMail = () => this.#directMail;
     return new GroupCommit({
-      ...{ bus, subjects, clock, logger, replicas },
+      ...{ bus, subjects, clock, logger },
       host: {
         get id() {
           return hostId();
@@ -162,22 +163,21 @@ export class ActorHost {
           return directMail();
         },
         shardOf: (activation) => this.#shards.get(activation.shard),
-        fenceOfAll: () => this.placement.fenceOfAll(bucket),
-        isReplayed: ({ number, epoch: sequence, host }) =>
-          this.placement.isReplayed(number, { sequence, host }),
         committed: (shard) => this.#relay.add(shard),
-        verify: (shards) => this.#verify(shards),
-        abandon: (shards) => {
-          for (const { number } of shards) this.placement.retake(number);
-        },
+        startAnew: () => this.placement.startAnew(),
       },
     });
   }
 
-  async #replay(number: number, epoch: number, journals: readonly string[]): Promise<void> {
+  #stopJournals(): void {
+    for (const { journal } of this.#commits) journal.stop();
+  }
+
+  async #replay(...[number, epoch, sources]: Parameters<PlacementHost["replay"]>): Promise<void> {
     const { subjects } = this.#storeOf(number);
     const fence = { sequence: epoch, subject: subjects.epoch(number) };
-    await ofBucket(this.#replays, number).replay(number, fence, journals);
+    const replay = ofBucket(this.#replays, number);
+    await replay.replay(number, fence, sources, this.placement.hostId);
   }
 
   async #open(number: number, epoch: number, host: string): Promise<void> {
@@ -191,7 +191,8 @@ export class ActorHost {
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
     // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
-    if (!(await this.#owns(shard))) {
+    // A host that goes on under another name has no journal under the one that the epoch holds.
+    if (!(await this.#owns(shard)) || this.placement.hostId !== host) {
       throw new Error(`Cannot open shard ${number}: another host has taken it`);
     }
     this.#shards.set(number, shard);
@@ -220,7 +221,7 @@ export class ActorHost {
     const { clock, logger } = this.#parts;
     const shard = this.#shards.get(number);
     if (!shard) return false;
-    const { checkpoints } = this.#commitOf(number);
+    const { journal } = this.#commitOf(number);
     shard.status = "leaving";
     shard.closing.abort();
     // Messages that are on their way still arrive, and are answered as misdirected.
@@ -235,15 +236,21 @@ export class ActorHost {
       }
       await clock.wait(HAND_OVER_POLL_MS);
     }
+    // From now on no commit takes a change of the shard.
+    shard.status = "gone";
+    this.#activations.drop(shard);
+    while (this.#commitOf(number).isCommitting(shard) && clock.monotonic() < giveUpAt) {
+      await clock.wait(HAND_OVER_POLL_MS);
+    }
     const flushed = new AbortController();
     await Promise.race([
-      checkpoints.flushedShard(shard).then(() => flushed.abort()),
+      journal.flushedShard(shard).then(() => flushed.abort()),
       clock.wait(Math.max(0, giveUpAt - clock.monotonic()), flushed.signal),
     ]);
     const isWritten =
       this.#shards.get(number) === shard &&
-      this.#activations.isSettled(shard) &&
-      !checkpoints.journal.holds(shard);
+      !this.#commitOf(number).isCommitting(shard) &&
+      !journal.holds(shard);
     this.#drop(number);
     return isWritten;
   }
@@ -258,12 +265,11 @@ export class ActorHost {
     this.#subscriptions.delete(shard);
     this.#activations.drop(shard);
     this.#directMail.drop(shard);
-    this.#commitOf(number).checkpoints.drop(shard);
   }
 
   /** Commits that remain in the journal are the next owners', which also remove it. */
   async #forgetOwnJournal(): Promise<void> {
-    if (!this.#commits.every(({ checkpoints }) => checkpoints.journal.isEmpty)) return;
+    if (!this.#commits.every(({ journal }) => journal.isEmpty)) return;
     try {
       await this.#forgetJournal(this.placement.hostId);
     } catch (error) {
@@ -272,12 +278,7 @@ export class ActorHost {
   }
 
   async #forgetJournal(host: string): Promise<void> {
-    const { bus } = this.#parts;
-    await Promise.all(
-      this.#stores.map(({ subjects: { stream, journalOf } }) =>
-        bus.whileConnected(() => bus.jetstream.streams.purge(stream, { filter: journalOf(host) })),
-      ),
-    );
+    await Promise.all(this.#replays.map((replay) => replay.remove(host)));
   }
 
   #receive(shard: Shard, heard: ReceivedMessage): void {
@@ -366,10 +367,6 @@ export class ActorHost {
       this.#parts.logger.warn({ err: error, shard: shard.number }, "ownership not confirmed");
       return false;
     }
-  }
-
-  async #verify(shards: ReadonlySet<Shard>): Promise<void> {
-    await Promise.all([...shards].map((shard) => this.#confirm(shard)));
   }
 
   #storeOf(shard: number): StateStore {

@@ -163,7 +163,6 @@ async function breakHosts(world: World, random: SeededRandom, done: () => boolea
       bus,
       definitions: [counterActor, ledgerActor],
       hostName: "goes",
-      replicas: 1,
       buckets: 1,
       clock: systemClock,
       logger: pino({ level: "silent" }),

@@ -1,5 +1,6 @@
 /**
- * Measures the platform against its references: `npm run bench -- [start of a name]… [--json file] [--profile folder]`.
+ * Measures the platform against its references: `npm run bench -- [start of a name]… [--json file] [--profile folder]
+ * [--servers n]`.
  * A figure that misses its target fails nothing; only what breaks does.
  */
 import { writeFileSync } from "node:fs";
@@ -48,8 +49,10 @@ const BENCHMARKS: readonly Benchmark[] = [
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: "string" }, profile: { type: "string" } },
+  options: { json: { type: "string" }, profile: { type: "string" }, servers: { type: "string" } },
 });
+// Benchmarks of the runtime then run on a cluster.
+if (values.servers) process.env.TRUNKLINE_BENCH_SERVERS = values.servers;
 // Every process of a benchmark then leaves a CPU profile there.
 if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
 

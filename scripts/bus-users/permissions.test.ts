@@ -45,7 +45,7 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
     ["browser", "publish", STATE.value("account.a")],
     ["browser", "publish", STATE.epoch(0)],
     ["browser", "publish", STATE.lease("other")],
-    ["browser", "publish", STATE.journal("other", 0)],
+    ["browser", "publish", STATE.journal("other")],
     ["browser", "publish", "mail.0.app.a.hooks"],
     ["browser", "publish", "sent.0"],
     ["browser", "publish", "agentlog.a.hooks.Agent.one"],

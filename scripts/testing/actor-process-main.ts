@@ -26,7 +26,6 @@ const host = new ActorHost({
   bus,
   definitions: [counterActor, ledgerActor, siteActor, turnTakerActor],
   hostName,
-  replicas: 1,
   buckets: Number(buckets),
   clock,
   logger: pino({ level: "debug" }, pino.destination({ dest: 2, sync: true })),

@@ -98,7 +98,6 @@ export class World {
       hosted: options.hosted ?? this.#options.hosted?.(bus) ?? [],
       hostName: name,
       ...(options.rowBytesMax !== undefined && { rowBytesMax: options.rowBytesMax }),
-      replicas: this.#options.replicas ?? 1,
       buckets: this.#options.buckets ?? 1,
       clock,
       logger: this.#logger,

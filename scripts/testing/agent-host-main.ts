@@ -35,7 +35,6 @@ const host = new ActorHost({
   ...{ bus, clock, logger, hostName },
   definitions: [appActor, agentAlarmActor, appUsageActor],
   hosted: agents.definitions,
-  replicas: 1,
   buckets: 1,
   counts: new ServiceCounts(new Map()),
 });

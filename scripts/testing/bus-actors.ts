@@ -44,7 +44,6 @@ export async function busActors({
     ...shared,
     definitions: actors,
     hostName: "test",
-    replicas: 1,
     buckets: 1,
   });
   await actorHost.start();

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 
 export class HoldingClock implements Clock {
   readonly #heldMs: number;
-  readonly #released = new AbortController();
+  #released = new AbortController();
 
   constructor(heldMs: number) {
     this.#heldMs = heldMs;
@@ -29,8 +29,12 @@ export class HoldingClock implements Clock {
     await once(ended, "abort");
   }
 
-  /** Ends those that last now, and holds none from now on. */
+  /** Ends those that last now, and holds none until `hold`. */
   release(): void {
     this.#released.abort();
+  }
+
+  hold(): void {
+    this.#released = new AbortController();
   }
 }

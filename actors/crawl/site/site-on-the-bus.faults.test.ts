@@ -126,5 +126,5 @@ function pacedMs(starts: readonly Start[]): number {
 async function ownerOf({ bus, subjects }: World, host: string): Promise<string | null | undefined> {
   const shard = shardOf(addressOf("site", host));
   const epoch = await bus.readLast(subjects.stream, subjects.epoch(shard));
-  return epoch?.json<{ host: string | null }>().host;
+  return epoch?.json<{ owner: string | null }>().owner;
 }

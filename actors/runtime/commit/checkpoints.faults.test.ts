@@ -1,14 +1,13 @@
 import { expect } from "chai";
 import {
   CHECKPOINT_MS,
-  JOURNAL_ACTOR_MESSAGES_MAX,
-  JOURNAL_COMMIT_BYTES_MAX,
+  JOURNAL_MESSAGE_BYTES_MAX,
   REMINDER_SOON_MS,
   ROW_BYTES_MAX,
   SHARDS,
   TRANSITION_ROWS_MAX,
 } from "../../../schemas/limits.ts";
-import { addressOf, shardOf, stateSubjects } from "../../../schemas/subjects.ts";
+import { addressOf, shardOf } from "../../../schemas/subjects.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
@@ -17,13 +16,8 @@ import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import { Bus } from "../bus/bus.ts";
-import { systemClock } from "../lib/clock.ts";
 import { Epoch } from "../placement/epoch.ts";
-import { Outbox } from "../shards/outbox.ts";
 import { reminderText, scheduleOf } from "../shards/reminders.ts";
-import { Shard } from "../shards/shard.ts";
-import { Checkpoints } from "./checkpoints.ts";
-import { CONTENT_HEADER, JOURNAL_BYTES_MAX } from "./journal.ts";
 import { JournalReplay } from "./journal-replay.ts";
 import { keysBeneath, RowNames } from "./stored-subjects.ts";
 
@@ -54,20 +48,24 @@ function reminderOf({ subjects }: World, key: string): string {
   return subjects.remind(shardOf(address), address, "tick");
 }
 
-/** Keeps what is written to the state stream from now on, by subject. */
+/** Keeps what is written to the state stream and the journals from now on, by subject. */
 function watchWrites({ bus, subjects }: World): string[] {
   const written: string[] = [];
-  bus.connection.subscribe(subjects.all, {
-    callback: (_, { subject }) => void written.push(subjects.bucketKey(subject)),
-  });
+  for (const subjectsOf of [subjects.all, subjects.journals]) {
+    bus.connection.subscribe(subjectsOf, {
+      callback: (_, { subject }) => void written.push(subject),
+    });
+  }
   return written;
 }
 
-const journalsNamed = async ({ bus, subjects }: World) => {
-  const named: string[] = [];
+/** The shards whose keys may lack commits, as their epochs say. */
+const shardsToReplay = async ({ bus, subjects }: World) => {
+  const named: number[] = [];
   for (let shard = 0; shard < SHARDS; shard++) {
     const message = await bus.readLast(subjects.stream, subjects.epoch(shard));
-    named.push(...Epoch.parse(message?.json()).journals);
+    const { from, firstJournals } = Epoch.parse(message?.json());
+    if (from || firstJournals.length > 0) named.push(shard);
   }
   return named;
 };
@@ -82,18 +80,15 @@ describe("the journal", function () {
     const written = watchWrites(world);
     await increment(world);
     const commits = written.filter((key) => key.startsWith("journal."));
+    expect(new Set(commits).size).to.equal(1);
     expect(commits.length).to.be.within(1, 10);
     for (const key of KEYS) {
       await until(`${key} holds it`, async () => (await storedCount(world, key)) === 2);
     }
-    const stored = await world.bus.readLast(
-      world.subjects.stream,
-      world.subjects.value("counter.c0"),
-    );
-    expect(Number(stored?.header.get(CONTENT_HEADER))).to.be.within(1, stored?.seq ?? 0);
-    expect(await journalsNamed(world)).to.deep.equal([]);
+    expect(await shardsToReplay(world)).to.deep.equal([]);
     await host.stop();
-    expect(await world.count(world.subjects.stream, world.subjects.journals)).to.equal(0);
+    expect(await world.count(world.subjects.journalStream)).to.equal(0);
+    expect(await world.count(world.subjects.stream, world.subjects.checkpoint("*"))).to.equal(0);
   });
 
   it("is read by the next owner of a killed host, with rows and outbox, and removed then", async () => {
@@ -110,7 +105,7 @@ describe("the journal", function () {
     }
     await world.client.call(counter, "rows", "setRows", { rows: { r1: null } });
     await dying.kill();
-    const journal = () => world.count(world.subjects.stream, world.subjects.journals);
+    const journal = () => world.count(world.subjects.journalStream);
     expect(await journal()).to.be.greaterThan(1);
     const host = await world.host({ name: "next", complete: false });
     await until("the next owner has all", () => host.placement.openShards === SHARDS, 45_000);
@@ -125,9 +120,10 @@ describe("the journal", function () {
       return (await world.client.call(counter, "taker", "get", {})).count === 20;
     });
     expect((await world.client.call(counter, "giver", "get", {})).count).to.equal(-20);
-    expect(await journalsNamed(world)).to.deep.equal([]);
+    expect(await shardsToReplay(world)).to.deep.equal([]);
     await until("nobody keeps its journal", async () => {
-      const names = await world.bus.subjectsOf(world.subjects.stream, world.subjects.journals);
+      const { journalStream, journals } = world.subjects;
+      const names = await world.bus.subjectsOf(journalStream, journals);
       return names.every((name) => !name.includes("dying"));
     });
   });
@@ -162,7 +158,7 @@ describe("the journal", function () {
     });
     const at = (ms: number) => `@at ${new Date(now + ms).toISOString()}`;
     const remind = (ms: number) => world.client.call(counter, "a", "remindAt", { at: now + ms });
-    // An earlier pending write of the same reminder must not overwrite it later.
+    // What was pending of the same reminder is not written over it later; a checkpoint repeats the newest time.
     await remind(10_000);
     await remind(1_000);
     expect(schedules).to.deep.equal([at(1_000)]);
@@ -170,7 +166,7 @@ describe("the journal", function () {
     expect(await storedCount(world, "a")).to.equal(0);
     clock.release();
     await until("it is written down", async () => (await storedCount(world, "a")) === 1);
-    expect(schedules).to.deep.equal([at(1_000)]);
+    expect(schedules).to.deep.equal([at(1_000), at(1_000)]);
   });
 
   it("retries a reminder that could not be written beside its commit", async () => {
@@ -245,115 +241,70 @@ describe("the journal", function () {
     });
   });
 
-  it("replay() writes only what is missing, however often it runs", async () => {
+  it("replay() writes what the keys may lack of a shard under its epoch, however often it runs", async () => {
     await using world = await startWorld({ definitions });
     const { bus, subjects } = world;
     const jetstream = bus.jetstream.jetstream();
-    const value = (key: string) => subjects.value(`counter.${key}`);
-    const commit = (number: number, keys: string[], count: number) => ({
-      number,
+    const publish = (subject: string, content: unknown) =>
+      jetstream.publish(subject, JSON.stringify(content));
+    const commit = (number: number, from: number, keys: string[], epoch = 7) => ({
+      ...{ number, from },
       entries: keys.map((key) => ({
-        shard: 5,
-        owner: `counter.${key}`,
-        puts: { [`counter.${key}`]: { state: { count } }, [`counter.${key}.=.r`]: count },
+        ...{ shard: 5, epoch },
+        puts: { [`counter.${key}`]: { state: { count: number } }, [`counter.${key}.=.r`]: number },
         removed: [`counter.${key}.=.gone`],
       })),
     });
-    const publish = (subject: string, content: unknown) =>
-      jetstream.publish(subject, JSON.stringify(content));
-    await publish(value("earlier"), { state: { count: 1 } });
-    await publish(subjects.row("counter.earlier", "gone"), 1);
-    await publish(subjects.journal("one", 0), commit(0, ["noted"], 1));
-    await publish(subjects.journal("one", 1), commit(1, ["earlier", "later", "both"], 2));
-    await publish(subjects.journal("two", 0), commit(0, ["both"], 3));
-    await publish(subjects.journalNote("one"), { below: 1, from: 0, lost: {} });
-    await publish(value("later"), { state: { count: 9 } });
-    const { seq } = await publish(subjects.epoch(5), { host: "next", journals: ["one", "two"] });
-    const replay = new JournalReplay(bus, subjects);
-    const fence = { sequence: seq, subject: subjects.epoch(5) };
-    const run = (shard: number) => replay.replay(shard, fence, ["one", "two", "never"]);
+    const journal = subjects.journal("one");
+    await publish(subjects.row("counter.b", "gone"), 1);
+    await publish(journal, commit(1, 0, ["a"]));
+    const { seq: from } = await publish(journal, commit(2, 0, ["b"]));
+    await publish(journal, commit(3, 0, ["c", "b"]));
+    await publish(journal, commit(4, 0, ["other"], 6));
+    await publish(journal, commit(5, from, ["d"]));
+    const { seq: sequence } = await publish(subjects.epoch(5), { owner: "next" });
+    const fence = { sequence, subject: subjects.epoch(5) };
+    const run = (shard: number) => {
+      const sources = { from: { journal: "one", epoch: 7 }, firstJournals: [] };
+      return new JournalReplay(bus, subjects).replay(shard, fence, sources, "next");
+    };
     await run(4);
-    expect(await storedCount(world, "earlier")).to.equal(1);
-    await Promise.all([run(5), run(5)]);
-    await run(5);
-    expect(await storedCount(world, "noted")).to.equal(0);
-    expect(await storedCount(world, "earlier")).to.equal(2);
-    expect(await storedCount(world, "later")).to.equal(9);
-    expect(await storedCount(world, "both")).to.equal(3);
+    expect(await storedCount(world, "b")).to.equal(0);
+    // Whoever sealed it twice, or wrote behind a seal, changes nothing.
+    await publish(journal, { sealedBy: "another" });
+    await publish(journal, commit(6, 0, ["late"]));
+    await publish(journal, { sealedBy: "another", from });
+    for (let times = 0; times < 2; times++) {
+      await Promise.all([run(5), run(5)]);
+      const counts = await Promise.all(
+        ["a", "b", "c", "d", "other", "late"].map((key) => storedCount(world, key)),
+      );
+      expect(counts).to.deep.equal([0, 3, 3, 5, 0, 0]);
+      const gone = await bus.readLast(subjects.stream, subjects.row("counter.b", "gone"));
+      expect(gone?.header.get("KV-Operation")).to.equal("DEL");
+    }
+    await publish(subjects.epoch(5), { owner: "another" });
     const written = await world.written();
-    await run(5);
-    expect(await world.written(), "a repetition").to.equal(written);
-    await publish(subjects.epoch(5), { host: "another" });
-    await publish(subjects.journal("two", 1), commit(1, ["fenced"], 4));
     const error = await run(5).catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(WriteRefused);
-    expect(await storedCount(world, "fenced")).to.equal(0);
+    expect(await world.written()).to.equal(written);
   });
 
-  it("replay() begins where the note says, and reads of a lost shard what the note says", async () => {
-    await using world = await startWorld({ definitions });
-    const { bus, subjects } = world;
-    const jetstream = bus.jetstream.jetstream();
-    const publish = (subject: string, content: unknown) =>
-      jetstream.publish(subject, JSON.stringify(content));
-    const commit = (number: number, shard: number, owner: string) => {
-      const puts = { [owner]: { state: { count: number } } };
-      return { number, entries: [{ shard, owner, puts, removed: [] }] };
-    };
-    await publish(subjects.journal("one", 0), "nobody could read this");
-    const { seq: from } = await publish(subjects.journal("one", 1), commit(1, 3, "counter.lost"));
-    await publish(subjects.journal("one", 2), commit(2, 4, "counter.gone"));
-    await publish(subjects.journal("one", 3), commit(3, 4, "counter.pending"));
-    await publish(subjects.journalNote("one"), { below: 3, from, lost: { 3: 1 } });
-    const replay = new JournalReplay(bus, subjects);
-    await Promise.all(
-      [3, 4, 5].map(async (shard) => {
-        const { seq: sequence } = await publish(subjects.epoch(shard), { host: "next" });
-        await replay.replay(shard, { sequence, subject: subjects.epoch(shard) }, ["one"]);
-      }),
-    );
-    expect(await storedCount(world, "lost")).to.equal(1);
-    expect(await storedCount(world, "gone"), "written down, and removed since").to.equal(0);
-    expect(await storedCount(world, "pending")).to.equal(3);
-  });
-
-  it("a failed checkpoint is retried a second later, not at once", async () => {
-    await using world = await startWorld({ definitions });
-    const { bus, subjects } = world;
-    let failures = 0;
-    let due = Promise.withResolvers<void>();
-    const checkpoints = new Checkpoints({
-      bus,
-      // No stream has them, so nobody answers.
-      subjects: stateSubjects("nowhere"),
-      clock: systemClock,
-      host: { id: "h", isReplayed: () => false },
-      isDue: () => due.resolve(),
-      failed: async () => {
-        failures += 1;
-      },
+  it("its checkpoint is refused after a seal, and the host goes on under another name", async () => {
+    const { clock, world: started } = await startUnwritten();
+    await using world = started;
+    const { bus, subjects, client } = world;
+    await client.call(counter, "a", "increment", { by: 1 });
+    const [checkpoint = ""] = await bus.subjectsOf(subjects.stream, subjects.checkpoint("*"));
+    await bus.jetstream.jetstream().publish(checkpoint, JSON.stringify({ sealedBy: "another" }));
+    expect(await storedCount(world, "a")).to.equal(0);
+    clock.release();
+    await until("another host of the same process has written it", async () => {
+      return (await storedCount(world, "a")) === 1;
     });
-    const shard = new Shard({
-      number: 0,
-      epoch: 1,
-      host: "h",
-      subjects,
-      outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
-      sentRevision: 0,
-    });
-    const puts = new Map([[subjects.value("counter.a"), "{}"]]);
-    checkpoints.journal.record(1, JOURNAL_BYTES_MAX, [{ shard, owner: "counter.a", puts }]);
-    for (let round = 1; round <= 2; round++) {
-      expect(checkpoints.isNow).to.equal(true);
-      await checkpoints.write();
-      expect(failures).to.equal(round);
-      expect(checkpoints.isNow).to.equal(false);
-      await due.promise;
-      due = Promise.withResolvers();
-    }
-    checkpoints.drop(shard);
-    expect(checkpoints.journal.holds(shard)).to.equal(false);
-    checkpoints.stop();
+    expect((await client.call(counter, "a", "increment", { by: 1 })).count).to.equal(2);
+    const names = await bus.subjectsOf(subjects.stream, subjects.checkpoint("*"));
+    expect(names.some((name) => name !== checkpoint)).to.equal(true);
   });
 
   it("is not overwritten while another host may need it, nor after an unnoticed move of a shard", async () => {
@@ -363,7 +314,7 @@ describe("the journal", function () {
     const { epoch } = world.subjects;
     // A shard that nobody counts in; the host hears of it a moment later, and takes it back.
     const free = freeShard();
-    const ghost = JSON.stringify({ host: "ghost" });
+    const ghost = JSON.stringify({ owner: "ghost" });
     await Promise.all([
       world.bus.jetstream.jetstream().publish(epoch(free), ghost),
       increment(world),
@@ -387,33 +338,37 @@ describe("the journal", function () {
     expect([...(await keysBeneath(world.bus, query))]).to.deep.equal(["listed"]);
   });
 
-  it("takes actors up to JOURNAL_ACTOR_MESSAGES_MAX; past it, or past JOURNAL_COMMIT_BYTES_MAX, writes the keys at once", async () => {
+  it("takes a commit of any size: as one message up to JOURNAL_MESSAGE_BYTES_MAX, past it as several", async () => {
     await using world = await startWorld({ definitions });
     await world.host({ clock: new HoldingClock(CHECKPOINT_MS) });
     const fill = async (key: string, count: number, characters: number) => {
+      const { messages: before } = await journalOf(world);
       await world.client.call(probe, key, "fillRows", { from: 0, count, characters });
-      return storedRows(world, `probe.${key}`);
+      expect(await storedRows(world, `probe.${key}`)).to.equal(0);
+      return (await journalOf(world)).messages - before;
     };
-    // Rows, their mark and the value.
-    expect(await fill("at", JOURNAL_ACTOR_MESSAGES_MAX - 2, 10)).to.equal(0);
-    expect(await fill("past", JOURNAL_ACTOR_MESSAGES_MAX - 1, 10)).to.equal(
-      JOURNAL_ACTOR_MESSAGES_MAX,
-    );
-    expect(TRANSITION_ROWS_MAX).to.be.greaterThan(JOURNAL_ACTOR_MESSAGES_MAX);
+    expect(await fill("many", TRANSITION_ROWS_MAX, 10)).to.equal(1);
     const wide = Math.floor(ROW_BYTES_MAX * 0.9);
-    const fitting = Math.floor(JOURNAL_COMMIT_BYTES_MAX / (wide + 100));
-    expect(await fill("light", fitting, wide)).to.equal(0);
-    expect(await fill("heavy", fitting + 1, wide)).to.equal(fitting + 2);
+    const fitting = Math.floor(JOURNAL_MESSAGE_BYTES_MAX / (wide + 100));
+    expect(await fill("light", fitting, wide)).to.equal(1);
+    expect(await fill("heavy", fitting + 1, wide)).to.equal(2);
   });
 
-  it("is written to the keys before an actor is loaded, together with writes beside it", async () => {
+  it("waits for room: more than it may hold is committed while its checkpoints go on", async () => {
+    await using world = await startWorld({ definitions });
+    await world.host({ clock: new HoldingClock(CHECKPOINT_MS) });
+    const wide = Math.floor(ROW_BYTES_MAX * 0.9);
+    for (let from = 0; from < 100; from += 4) {
+      await world.client.call(probe, "w", "fillRows", { from, count: 4, characters: wide });
+    }
+    const { rows } = await world.client.call(probe, "w", "setRow", { row: "x", value: "y" });
+    expect(rows).to.equal(100);
+  });
+
+  it("is written to the keys before an actor is loaded", async () => {
     await using world = await startWorld({ definitions });
     await world.host();
-    await world.client.call(probe, "f", "setRow", { row: "a", value: "1" });
-    const count = JOURNAL_ACTOR_MESSAGES_MAX;
-    // The rows are written to their keys at once, together with the actor's pending rows and mark.
-    await world.client.call(probe, "f", "fillRows", { from: 0, count, characters: 10 });
-    expect(await storedRows(world, "probe.f")).to.equal(count + 2);
+    await world.client.call(probe, "f", "fillRows", { from: 0, count: 200, characters: 10 });
     await world.client.call(probe, "f", "setRow", { row: "b", value: "1" });
     await world.client.call(probe, "f", "forget", { to: "g" });
     expect(await world.client.call(probe, "f", "setRow", { row: "c", value: "1" })).to.deep.equal({
@@ -421,6 +376,9 @@ describe("the journal", function () {
     });
   });
 });
+
+const journalOf = async ({ bus, subjects }: World) =>
+  (await bus.jetstream.streams.info(subjects.journalStream)).state;
 
 function freeShard(): number {
   const used = new Set(KEYS.map((key) => shardOf(addressOf("counter", key))));

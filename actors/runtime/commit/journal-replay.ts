@@ -1,154 +1,165 @@
-/** Writes the commits that former owners left in their journals to the keys of a shard that this host takes. */
-import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
+/** Writes the commits that a former owner left in its journal to the keys of a shard that this host takes. */
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
-import { Semaphore } from "../lib/semaphore.ts";
-import {
-  CONTENT_HEADER,
-  layOver,
-  type Puts,
-  StoredCommit,
-  StoredNote,
-  writesOf,
-} from "./journal.ts";
+import type { Epoch, Source } from "../placement/epoch.ts";
+import { StoredSeal, sealChain } from "./chain.ts";
+import { FirstJournals, readFirstJournal } from "./first-journals.ts";
+import { layOver, type Puts, StoredCommit, writesOf } from "./journal.ts";
 
-/** Reads of a takeover at once. */
-const JOURNAL_READS_MAX = 64;
-
-/** The changes of one commit to one owner. */
-interface ReadEntry {
-  owner: string;
-  puts: Puts;
-  /** Sequence of the journal's message. */
-  sequence: number;
-}
-
-/** Entries by shard. */
-type ReadJournal = Map<number, ReadEntry[]>;
+/** The puts of a journal that may not be in their keys, by shard and epoch, the newest of each key. */
+type ReadJournal = Map<string, Puts>;
 
 export class JournalReplay {
   readonly #bus: Bus;
   readonly #subjects: StateSubjects;
-  /** Limits the reads for all shards that are taken together. */
-  readonly #asked = new Semaphore(JOURNAL_READS_MAX);
-  /** By journal: the reading under way, and the one that begins after it. */
-  readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
+  readonly #first: FirstJournals;
+  /** Journals that this host has sealed; they never change again. Shards that are taken together share them. */
+  readonly #sealed = new Map<string, Promise<ReadJournal>>();
 
   constructor(bus: Bus, subjects: StateSubjects) {
     this.#bus = bus;
     this.#subjects = subjects;
+    this.#first = new FirstJournals(bus, subjects);
   }
 
   /**
-   * May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's.
+   * Seals the former owner's journal, and writes what it holds of the shard to the shard's keys. May be repeated.
+   * `fence` is the epoch that this host has written to take the shard. `by` is the name of this host.
    */
   async replay(
     shard: number,
     fence: NonNullable<Write["expect"]>,
-    journals: readonly string[],
+    { from, firstJournals }: Pick<Epoch, "from" | "firstJournals">,
+    by: string,
   ): Promise<void> {
-    const read = await Promise.all(journals.map((journal) => this.#read(journal)));
-    const owners = new Map<string, ReadEntry[]>();
-    for (const entry of read.flatMap((ofShard) => ofShard.get(shard) ?? [])) {
-      const entries = owners.get(entry.owner);
-      if (entries) entries.push(entry);
-      else owners.set(entry.owner, [entry]);
-    }
-    const writes = await Promise.all(
-      Array.from(owners, ([owner, entries]) => this.#missing(owner, entries, fence)),
-    );
+    if (firstJournals.length > 0) await this.#first.replay(shard, fence, firstJournals);
+    if (!from) return;
+    const read = await this.#seal(from.journal, by);
     let batch: Write[] = [];
-    for (const ofOwner of writes) {
-      if (batch.length + ofOwner.length > BATCH_MESSAGES_MAX) {
+    let bytes = 0;
+    for (const write of writesOf(this.#subjects, read.get(keyOf(shard, from.epoch)) ?? new Map())) {
+      if (batch.length >= BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) {
         await writeAtomically(this.#bus, batch);
         batch = [];
+        bytes = 0;
       }
-      batch.push(...ofOwner);
+      // A batch is stored as a whole, so that one fence guards all of it.
+      batch.push(batch.length === 0 ? { ...write, expect: fence } : write);
+      bytes += write.payload.length;
     }
     if (batch.length > 0) await writeAtomically(this.#bus, batch);
   }
 
-  /**
-   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so
-   * its content header speaks for all of them.
-   */
-  async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
-    const { stream } = this.#subjects;
-    const value = this.#subjects.ofBucketKey(owner);
-    const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
-    // A value that was written directly holds all that was pending, and counts by its own sequence.
-    const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
-    const missing = entries
-      .filter(({ sequence }) => sequence > content)
-      .sort((a, b) => a.sequence - b.sequence);
-    const puts: Puts = new Map();
-    for (const entry of missing) layOver(puts, entry.puts);
-    return writesOf(this.#subjects, fence, puts, {
-      [CONTENT_HEADER]: String(missing.at(-1)?.sequence),
-    });
+  /** Removes a journal that no host writes and no epoch names. */
+  async remove(journal: string): Promise<void> {
+    const { stream, journalStream, journal: of, checkpoint, firstJournal } = this.#subjects;
+    const { streams } = this.#bus.jetstream;
+    await this.#bus.whileConnected(() =>
+      Promise.all([
+        streams.purge(journalStream, { filter: of(journal) }),
+        streams.purge(stream, { filter: checkpoint(journal) }),
+        streams.purge(stream, { filter: firstJournal(journal) }),
+      ]),
+    );
+    this.#sealed.delete(journal);
   }
 
-  /**
-   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written.
-   * Callers share it.
-   */
-  #read(journal: string): Promise<ReadJournal> {
-    const known = this.#readings.get(journal);
-    if (known?.next) return known.next;
-    const readings = known ?? { now: Promise.resolve() };
-    const next = readings.now.then(() => {
-      const now = readJournal(this.#bus, this.#subjects, journal);
-      const over = () => {};
-      this.#readings.set(journal, { now: now.then(over, over) });
-      return now;
+  async #seal(journal: string, by: string): Promise<ReadJournal> {
+    const known = this.#sealed.get(journal);
+    if (known) return known;
+    const reading = this.#sealAndRead(journal, by);
+    this.#sealed.set(journal, reading);
+    reading.catch(() => this.#sealed.delete(journal));
+    return reading;
+  }
+
+  /** The checkpoints are sealed first: what the journal calls written is then in its keys, and nothing comes later. */
+  async #sealAndRead(journal: string, by: string): Promise<ReadJournal> {
+    const { stream, journalStream } = this.#subjects;
+    const checkpoints = { stream, subject: this.#subjects.checkpoint(journal) };
+    await sealChain(this.#bus, checkpoints, () => JSON.stringify({ sealedBy: by }));
+    const commits = { stream: journalStream, subject: this.#subjects.journal(journal) };
+    const seal = await sealChain(this.#bus, commits, (last) => {
+      const { from } = last === undefined ? { from: 0 } : StoredCommit.parse(JSON.parse(last));
+      return JSON.stringify({ sealedBy: by, from });
     });
-    this.#readings.set(journal, { ...readings, next });
-    return next;
+    const { from } = StoredSeal.parse(JSON.parse(seal));
+    const { read, isSealed } = await readJournal(this.#bus, this.#subjects, journal, from);
+    if (!isSealed) throw new Error(`Cannot read journal ${journal}: its seal is missing`);
+    return read;
   }
 }
 
-/** Reads, by shard, the commits of a host's journal that its note does not call written, from the stream's leader. */
+const keyOf = (shard: number, epoch: Source["epoch"]) => `${shard}/${epoch}`;
+
+/**
+ * Reads a journal from the stream's leader up to its seal, or to its end. The last commit says from where on messages
+ * may be missing in their keys. The stream keeps all of those, while earlier ones may be gone, even between two reads.
+ */
 async function readJournal(
   bus: Bus,
   subjects: StateSubjects,
   journal: string,
-): Promise<ReadJournal> {
-  const { stream } = subjects;
-  const stored = await bus.readLast(stream, subjects.journalNote(journal));
-  const note = stored ? StoredNote.parse(stored.json()) : { below: 0, from: 0, lost: {} };
-  const read: ReadJournal = new Map();
-  const filter = subjects.journalOf(journal);
-  let message = await bus.readNextOfLeader(stream, filter, note.from);
-  for (; message; message = await bus.readNextOfLeader(stream, filter, message.seq + 1)) {
-    if (message.subject === subjects.journalNote(journal)) continue;
-    const { number, entries } = StoredCommit.parse(message.json());
-    for (const { shard, owner, puts, removed } of entries) {
-      if (number < (note.lost[shard] ?? note.below)) continue;
-      const entry: ReadEntry = { owner, sequence: message.seq, puts: new Map() };
+  from: number,
+): Promise<{ read: ReadJournal; isSealed: boolean }> {
+  const { journalStream } = subjects;
+  const filter = subjects.journal(journal);
+  const commits: { sequence: number; entries: [key: string, puts: Puts][] }[] = [];
+  let needed = from;
+  let isSealed = false;
+  let message = await bus.readNextOfLeader(journalStream, filter, from);
+  for (; message; message = await bus.readNextOfLeader(journalStream, filter, message.seq + 1)) {
+    const stored: unknown = message.json();
+    isSealed = StoredSeal.safeParse(stored).success;
+    if (isSealed) break;
+    const commit = StoredCommit.parse(stored);
+    needed = commit.from;
+    const entries = commit.entries.map(({ shard, epoch, puts, removed }) => {
+      const all: Puts = new Map();
       for (const [key, value] of Object.entries(puts)) {
-        entry.puts.set(subjects.ofBucketKey(key), JSON.stringify(value));
+        all.set(subjects.ofBucketKey(key), JSON.stringify(value));
       }
-      for (const key of removed) entry.puts.set(subjects.ofBucketKey(key), null);
-      const ofShard = read.get(shard);
-      if (ofShard) ofShard.push(entry);
-      else read.set(shard, [entry]);
+      for (const key of removed) all.set(subjects.ofBucketKey(key), null);
+      return [keyOf(shard, epoch), all] as [string, Puts];
+    });
+    commits.push({ sequence: message.seq, entries });
+  }
+  const read: ReadJournal = new Map();
+  for (const { sequence, entries } of commits) {
+    if (sequence < needed) continue;
+    for (const [key, puts] of entries) {
+      const known = read.get(key);
+      if (known) layOver(known, puts);
+      else read.set(key, puts);
     }
   }
-  return read;
+  return { read, isSealed };
 }
 
 /** Hosts that have a journal in a bucket, alive or not. */
 export async function listJournals(bus: Bus, subjects: StateSubjects): Promise<string[]> {
-  const found = await bus.subjectsOf(subjects.stream, subjects.journals);
+  const found = await bus.subjectsOf(subjects.journalStream, subjects.journals);
+  return [...found.map(subjects.lastToken), ...(await listFirstJournals(bus, subjects))];
+}
+
+async function listFirstJournals(bus: Bus, subjects: StateSubjects): Promise<string[]> {
+  const found = await bus.subjectsOf(subjects.stream, subjects.firstJournals);
   return [...new Set(found.map((subject) => subjects.bucketKey(subject).split(".")[1] ?? ""))];
 }
 
 /** Subjects that any journal of a bucket names. Their newest values may not be in the bucket's keys yet. */
 export async function journaledSubjects(bus: Bus, subjects: StateSubjects): Promise<Set<string>> {
   const named = new Set<string>();
-  for (const journal of await listJournals(bus, subjects)) {
-    const read = await readJournal(bus, subjects, journal);
+  for (const subject of await bus.subjectsOf(subjects.journalStream, subjects.journals)) {
+    const stored = (await bus.readLast(subjects.journalStream, subject))?.json();
+    const from = StoredCommit.or(StoredSeal).safeParse(stored).data?.from ?? 0;
+    const { read } = await readJournal(bus, subjects, subjects.lastToken(subject), from);
+    for (const puts of read.values()) for (const put of puts.keys()) named.add(put);
+  }
+  for (const journal of await listFirstJournals(bus, subjects)) {
+    const read = await readFirstJournal(bus, subjects, journal);
     for (const { puts } of [...read.values()].flat()) {
       for (const subject of puts.keys()) named.add(subject);
     }

@@ -59,10 +59,9 @@ describe("exposeQueues()", function () {
       mail_waiting: 0,
       dead_letters: 0,
       ...Object.fromEntries(
-        [...Object.values(STREAMS), world.subjects.stream].map((stream) => [
-          `stream_copies_behind{stream="${stream}"}`,
-          0,
-        ]),
+        [...Object.values(STREAMS), world.subjects.stream, world.subjects.journalStream].map(
+          (stream) => [`stream_copies_behind{stream="${stream}"}`, 0],
+        ),
       ),
       ...(await sizes()),
       'tasks_waiting{kind="echo",lane="fast"}': 0,

@@ -1,19 +1,49 @@
 /** The owner of a shard, as the store names it. */
 import { z } from "zod";
 
+/** An earlier owner's journal, and the epoch under which it had the shard. */
+const Source = z.object({ journal: z.string(), epoch: z.number() });
+export type Source = z.infer<typeof Source>;
+
 /**
- * `host` is null where the owner gave the shard back. `journals` names the hosts whose journals may hold commits of
- * the shard that its keys do not show yet.
+ * `owner` is null where the owner gave the shard back. `from` names the commits that the shard's keys may lack while a
+ * host takes it; a host that has opened it has none.
  */
-export const Epoch = z.object({
-  host: z.string().nullable(),
-  journals: z.array(z.string()).default([]),
+const OwnerEpoch = z.object({
+  owner: z.string().nullable(),
+  from: Source.optional(),
+  firstJournals: z.array(z.string()).default([]),
 });
-export type Epoch = z.infer<typeof Epoch>;
+export type Epoch = z.infer<typeof OwnerEpoch>;
 
-export const NOBODY: Epoch = { host: null, journals: [] };
+/** An epoch of the first release, whose hosts cannot read the others and so never take a shard back. */
+const FirstEpoch = z
+  .object({ host: z.string().nullable(), journals: z.array(z.string()).default([]) })
+  .transform(({ host, journals }) => {
+    const firstJournals = [...new Set([...journals, ...(host === null ? [] : [host])])];
+    return { owner: host, from: undefined, firstJournals };
+  });
 
-/** The journals that a host reads when it takes the shard over after this epoch. */
-export const journalsOf = (epoch: Epoch | undefined): string[] => [
-  ...new Set([...(epoch?.journals ?? []), ...(epoch?.host ? [epoch.host] : [])]),
-];
+export const Epoch = OwnerEpoch.or(FirstEpoch);
+
+/** The epoch as it is stored. */
+export const encodeEpoch = ({ owner, from, firstJournals }: Epoch): string =>
+  JSON.stringify({ owner, from, ...(firstJournals.length > 0 && { firstJournals }) });
+
+export const NOBODY: Epoch = { owner: null, firstJournals: [] };
+
+/** The journals that a host reads when it takes the shard over after the epoch at this sequence. */
+export function sourcesOf({
+  owner,
+  from,
+  firstJournals,
+  sequence,
+}: Epoch & { sequence: number }): Pick<Epoch, "from" | "firstJournals"> {
+  if (from || firstJournals.length > 0) return { from, firstJournals };
+  // The owner has opened the shard, and has committed under this epoch alone since.
+  return { from: owner === null ? undefined : { journal: owner, epoch: sequence }, firstJournals };
+}
+
+/** True while some host needs the journal. */
+export const namesJournal = ({ owner, from, firstJournals }: Epoch, journal: string) =>
+  owner === journal || from?.journal === journal || firstJournals.includes(journal);

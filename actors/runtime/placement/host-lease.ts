@@ -25,7 +25,11 @@ export const Lease = z.object({
   leaving: z.boolean(),
   /** Id of the server whose connection it was renewed on. */
   server: z.string().optional(),
+  /** What its host can read. Absent in leases of the first release, whose hosts read no epochs of this one. */
+  form: z.number().optional(),
 });
+/** The form of epochs and journals that hosts of this release write. */
+export const LEASE_FORM = 2;
 export type Lease = z.infer<typeof Lease>;
 
 const NEVER = {
@@ -51,8 +55,7 @@ interface HostLeaseParts {
 export class HostLease {
   readonly #parts: HostLeaseParts;
   readonly #stopped = new AbortController();
-  #id: string;
-  #revision = 0;
+  #held: { readonly id: string; revision: number };
   /**
    * Until when the lease surely lives: by the monotonic clock, by the wall clock, and while the connection lasts that
    * renewed it.
@@ -63,11 +66,11 @@ export class HostLease {
 
   constructor(parts: HostLeaseParts) {
     this.#parts = parts;
-    this.#id = newId(parts.hostName);
+    this.#held = this.#newName();
   }
 
   get id(): string {
-    return this.#id;
+    return this.#held.id;
   }
 
   get leaving(): boolean {
@@ -96,10 +99,10 @@ export class HostLease {
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
         // The write may be stored after all. Nobody owns a shard under that name, and its lease expires.
-        this.#id = newId(this.#parts.hostName);
+        this.#held = this.#newName();
       }
     }
-    this.#parts.logger.info({ host: this.#id }, "lease taken");
+    this.#parts.logger.info({ host: this.id }, "lease taken");
     void this.#renewForever();
   }
 
@@ -115,10 +118,27 @@ export class HostLease {
     await this.#renewing;
     const { bus, store, logger } = this.#parts;
     try {
-      await writeAtomically(bus, [endOf(store, this.#id)]);
+      await writeAtomically(bus, [endOf(store, this.id)]);
     } catch (error) {
-      logger.warn({ err: error, host: this.#id }, "lease left to expire");
+      logger.warn({ err: error, host: this.id }, "lease left to expire");
     }
+  }
+
+  /** Goes on under a new name at once, and ends the lease of the former one. */
+  startAnew(): void {
+    if (this.#stopped.signal.aborted) return;
+    const { bus, store, logger } = this.#parts;
+    const former = this.#held;
+    logger.warn({ host: former.id }, "lease given up");
+    this.#rename();
+    this.#renewing = this.#renewing.then(async () => {
+      try {
+        await endLease({ bus, store }, former.id, former.revision);
+      } catch (error) {
+        logger.warn({ err: error, host: former.id }, "lease left to expire");
+      }
+    });
+    void this.renew();
   }
 
   /** Renews at once, whenever the last renewal was; renewals run one after the other. */
@@ -141,41 +161,54 @@ export class HostLease {
   }
 
   async #renewOrStartAnew(): Promise<void> {
-    const { logger, lost, hostName } = this.#parts;
+    const { logger } = this.#parts;
     if (this.#stopped.signal.aborted) return;
+    const held = this.#held;
     try {
       await this.#renew();
     } catch (error) {
-      logger.warn({ err: error, host: this.#id }, "lease not renewed");
+      logger.warn({ err: error, host: held.id }, "lease not renewed");
+      // The host has another name by now, whose renewal follows.
+      if (this.#held !== held) return;
       try {
         if (await this.#stillStored()) return await this.#renew();
-        logger.warn({ host: this.#id }, "lease lost");
-        this.#id = newId(hostName);
-        this.#revision = 0;
-        this.#holdsUntil = NEVER;
-        lost();
+        if (this.#held !== held) return;
+        logger.warn({ host: held.id }, "lease lost");
+        this.#rename();
         await this.#renew();
-        logger.info({ host: this.#id }, "lease taken");
+        logger.info({ host: this.id }, "lease taken");
       } catch (cause) {
-        logger.warn({ err: cause, host: this.#id }, "lease unknown, will try again");
+        logger.warn({ err: cause, host: this.id }, "lease unknown, will try again");
       }
     }
+  }
+
+  #rename(): void {
+    this.#held = this.#newName();
+    this.#holdsUntil = NEVER;
+    this.#parts.lost();
+  }
+
+  #newName() {
+    return { id: newId(this.#parts.hostName), revision: 0 };
   }
 
   /** A renewal whose answer was lost may have been stored: then the lease still lives, at another revision. */
   async #stillStored(): Promise<boolean> {
     const { store } = this.#parts;
-    const { sequence, text } = await store.read(store.subjects.lease(this.#id));
+    const held = this.#held;
+    const { sequence, text } = await store.read(store.subjects.lease(held.id));
     if (text === undefined) return false;
-    this.#revision = sequence;
+    held.revision = sequence;
     return true;
   }
 
   /** The lease counts from before its renewal is sent. */
   async #renew(): Promise<void> {
     const { bus, store, clock, renewing } = this.#parts;
-    renewing(this.#id);
-    const lease: Lease = { leaving: this.#leaving, server: bus.server };
+    const held = this.#held;
+    renewing(held.id);
+    const lease: Lease = { leaving: this.#leaving, server: bus.server, form: LEASE_FORM };
     const holdsMs = LEASE_TTL_MS - LEASE_MARGIN_MS;
     const until = {
       monotonic: clock.monotonic() + holdsMs,
@@ -183,13 +216,13 @@ export class HostLease {
       disconnections: bus.disconnections,
     };
     const write = {
-      subject: store.subjects.lease(this.#id),
+      subject: store.subjects.lease(held.id),
       payload: JSON.stringify(lease),
       headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
-      expect: { sequence: this.#revision },
+      expect: { sequence: held.revision },
     };
-    this.#revision = await writeAtomically(bus, [write], LEASE_ANSWER_MS_MAX);
-    this.#holdsUntil = until;
+    held.revision = await writeAtomically(bus, [write], LEASE_ANSWER_MS_MAX);
+    if (this.#held === held) this.#holdsUntil = until;
   }
 }
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { LEASE_FORM } from "./host-lease.ts";
 import { LEASE_UNSEEN_MS_MAX, LivingHosts } from "./living-hosts.ts";
 
 describe("LivingHosts", () => {
@@ -48,11 +49,12 @@ describe("LivingHosts", () => {
     expect(hosts.nextAfter("c", "here")).to.deep.equal({ host: "a", sequence: 2 });
   });
 
-  it("staying() omits hosts that leave, are forgotten or were never seen", () => {
+  it("staying() omits hosts that leave, are forgotten, were never seen or are of the first release", () => {
     const { hosts } = start();
-    hosts.see("stays", 1, { leaving: false });
-    hosts.see("leaves", 2, { leaving: true });
-    hosts.see("gone", 3, { leaving: false });
+    hosts.see("stays", 1, { leaving: false, form: LEASE_FORM });
+    hosts.see("leaves", 2, { leaving: true, form: LEASE_FORM });
+    hosts.see("gone", 3, { leaving: false, form: LEASE_FORM });
+    hosts.see("first release", 4, { leaving: false });
     hosts.forget("gone");
     expect(hosts.staying()).to.deep.equal(["stays"]);
     expect(hosts.isAlive("gone")).to.equal(false);

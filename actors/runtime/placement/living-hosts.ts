@@ -4,7 +4,7 @@
  */
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Lease } from "./host-lease.ts";
+import { LEASE_FORM, type Lease } from "./host-lease.ts";
 
 /** A stored lease without a renewal for this long is a ghost: two lives of a lease. */
 export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
@@ -57,10 +57,10 @@ export class LivingHosts {
     return next === undefined || !lease ? undefined : { host: next, sequence: lease.sequence };
   }
 
-  /** The hosts that take shards. */
+  /** The hosts that take shards. Those of the first release cannot take one from a host of this release. */
   staying(): string[] {
     return [...this.#hosts]
-      .filter(([host, { leaving }]) => !leaving && this.isAlive(host))
+      .filter(([host, { leaving, form }]) => !leaving && form === LEASE_FORM && this.isAlive(host))
       .map(([host]) => host);
   }
 

@@ -1,17 +1,17 @@
 /** A host that goes on as if its shards were its own: it stood still, or has just lost its lease. */
 
-import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
-import { CHECKPOINT_MS, SHARDS } from "../../../schemas/limits.ts";
+import { CHECKPOINT_MS } from "../../../schemas/limits.ts";
 import { addressOf, sentSubject, shardOf } from "../../../schemas/subjects.ts";
 import { type LogLine, startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ActorHost, type ActorHostParts } from "../actor-host.ts";
+import { writeAtomically } from "../bus/atomic-batch.ts";
 import { Bus } from "../bus/bus.ts";
 import { defineActor } from "../kinds/define-actor.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -48,8 +48,7 @@ describe("a shard that is taken late", function () {
     await using world = await startWorld({ definitions: [notaryActor] });
     const shard = shardOf(addressOf("notary", "from"));
     const outbox = world.subjects.outbox(shard);
-    // As on a replicated bus, every commit is written to its keys.
-    const parts = { definitions: [notaryActor], replicas: 3 };
+    const parts = { definitions: [notaryActor] };
     const clock = new HoldingClock(LEASE_RENEW_MS);
     const late = await startHost(world, "late", { ...parts, clock });
     const [isOpening, mayRead] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -75,23 +74,28 @@ describe("a shard that is taken late", function () {
       await until(`${text} came`, async () => (await log()).includes(text));
     }
 
-    // The commit of the post writes the outbox; the commit of its effect writes the outbox without the mail.
+    // The commit of the post holds the outbox; the commit of its effect holds the outbox without the mail.
     const [isCommitting, mayCommit] = [
       Promise.withResolvers<void>(),
       Promise.withResolvers<void>(),
     ];
     let outboxWrites = 0;
     const request = next.bus.request.bind(next.bus);
-    next.bus.request = async (subject, ...rest) => {
-      if (subject === outbox) outboxWrites += 1;
-      if (subject === outbox && outboxWrites === 2) {
+    next.bus.request = async (subject, payload, ...rest) => {
+      const isOfJournal = subject === world.subjects.journal(next.host.placement.hostId);
+      if (isOfJournal && String(payload).includes(`"outbox.${shard}"`)) outboxWrites += 1;
+      if (isOfJournal && outboxWrites === 2) {
         isCommitting.resolve();
         await mayCommit.promise;
       }
-      return request(subject, ...rest);
+      return request(subject, payload, ...rest);
     };
     await post("fourth");
     await isCommitting.promise;
+    await until("a checkpoint has brought it to its key", async () => {
+      const stored = await world.bus.readLast(world.subjects.stream, outbox);
+      return stored?.string().includes("fourth");
+    });
     mayRead.resolve();
     const isOver = ({ msg, shard: number }: LogLine) =>
       number === shard && ["shard not taken", "shard dropped"].includes(msg);
@@ -108,49 +112,80 @@ describe("a shard that is taken late", function () {
   });
 });
 
-describe("a commit whose journal is refused while the host loses its lease", function () {
+describe("a host whose journal another host has sealed", function () {
   this.timeout(120_000);
 
-  it("leaves no pending changes of its actors behind", async () => {
+  it("finds out at its next commit, and goes on under another name with all that is committed", async () => {
     await using world = await startWorld();
-    const { bus, host } = await startHost(world, "host", {
+    const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
       // Committed values are in the journal alone.
       clock: new HoldingClock(CHECKPOINT_MS),
-      replicas: 1,
     });
     await host.start();
     await until("it owns every shard", () => host.placement.isComplete);
+    const { hostId } = host.placement;
     await world.client.call(counter, "a", "setRows", { rows: { one: 1 } });
-
-    const shard = shardOf(addressOf("counter", "a"));
-    const { epoch, lease } = world.subjects;
-    const jetstream = world.bus.jetstream.jetstream();
-    const request = bus.request.bind(bus);
-    const isAnswered = Promise.withResolvers<void>();
-    let isArmed = true;
-    bus.request = async (subject, ...rest) => {
-      if (subject === epoch(shard)) await isAnswered.promise;
-      if (!isArmed || !/journal\.[^.]+\.\d+$/.test(subject)) return request(subject, ...rest);
-      isArmed = false;
-      const { hostId } = host.placement;
-      const ghost = JSON.stringify({ host: null, journals: [hostId] });
-      await jetstream.publish(epoch((shard + 1) % SHARDS), ghost);
-      const removed = headers();
-      removed.set("KV-Operation", "DEL");
-      await jetstream.publish(lease(hostId), "", { headers: removed });
-      await until("the lease is lost", () => host.placement.hostId !== hostId);
-      const refusal = await request(subject, ...rest);
-      // After all that follows the refusal in the same turn of the loop.
-      setImmediate(isAnswered.resolve);
-      return refusal;
-    };
-    const { count } = await world.client.call(counter, "a", "increment", { by: 1 });
-    expect(count).to.equal(1);
+    await world.client.call(counter, "b", "increment", { by: 1 });
+    const { journal, journalStream } = world.subjects;
+    const seal = { subject: journal(hostId), payload: JSON.stringify({ sealedBy: "another" }) };
+    await writeAtomically(world.bus, [seal]);
+    const counts = await Promise.all(
+      ["a", "b"].map((key) => world.client.call(counter, key, "increment", { by: 1 })),
+    );
+    expect(counts.map(({ count }) => count)).to.deep.equal([1, 2]);
     const { rows } = await world.client.call(counter, "a", "getRows", {});
     expect(rows).to.deep.equal({ one: 1 });
+    expect(host.placement.hostId).to.not.equal(hostId);
+    expect(log.filter(({ msg }) => msg.startsWith("journal lost"))).to.have.length(1);
+    await until("nobody keeps its former journal", async () => {
+      const names = await world.bus.subjectsOf(journalStream, journal("*"));
+      return !names.includes(journal(hostId));
+    });
     await host.stop();
     await bus.close();
+  });
+
+  it("answers no call whose commit was refused, and no read of what it changed", async () => {
+    await using world = await startWorld();
+    const first = await startHost(world, "first", {
+      definitions: [counterActor],
+      clock: systemClock,
+    });
+    await first.host.start();
+    await until("it owns every shard", () => first.host.placement.isComplete);
+    await world.client.call(counter, "a", "increment", { by: 1 });
+    // As if it stood still before its commit, while the next host took its shards.
+    const subject = world.subjects.journal(first.host.placement.hostId);
+    const request = first.bus.request.bind(first.bus);
+    const [isCommitting, mayCommit] = [
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
+    first.bus.request = async (to, ...rest) => {
+      if (to === subject) {
+        isCommitting.resolve();
+        await mayCommit.promise;
+      }
+      return request(to, ...rest);
+    };
+    const increment = world.client.call(counter, "a", "increment", { by: 1 });
+    await isCommitting.promise;
+    const read = world.client.call(counter, "a", "get", {});
+    const seal = { subject, payload: JSON.stringify({ sealedBy: "another" }) };
+    await writeAtomically(world.bus, [seal]);
+    let isAnswered = false;
+    void Promise.race([increment, read]).then(() => {
+      isAnswered = true;
+    });
+    await world.bus.connection.flush();
+    expect(isAnswered).to.equal(false);
+    mayCommit.resolve();
+    expect((await increment).count).to.equal(2);
+    expect([1, 2]).to.include((await read).count);
+    expect((await world.client.call(counter, "a", "get", {})).count).to.equal(2);
+    await first.host.stop();
+    await first.bus.close();
   });
 });
 
@@ -158,7 +193,7 @@ describe("a commit whose journal is refused while the host loses its lease", fun
 async function startHost(
   world: World,
   hostName: string,
-  parts: Pick<ActorHostParts, "definitions" | "clock" | "replicas">,
+  parts: Pick<ActorHostParts, "definitions" | "clock">,
 ) {
   const bus = await Bus.connect({ url: world.url, name: hostName });
   const log: LogLine[] = [];

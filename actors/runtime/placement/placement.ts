@@ -10,8 +10,8 @@ import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
-import { Epoch, journalsOf, NOBODY } from "./epoch.ts";
-import { endLease, HostLease, Lease } from "./host-lease.ts";
+import { Epoch, encodeEpoch, NOBODY, namesJournal, sourcesOf } from "./epoch.ts";
+import { endLease, HostLease, LEASE_FORM, Lease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
 import { LivingHosts } from "./living-hosts.ts";
 import { preferredHost } from "./rendezvous.ts";
@@ -20,9 +20,15 @@ import { preferredHost } from "./rendezvous.ts";
 const NOT_READ = 0;
 
 /** The actions of a host on its shards that placement starts. */
-interface PlacementHost {
-  /** Writes the commits that former owners left in these journals to the shard's keys. The new epoch is written already. */
-  replay(shard: number, epoch: number, journals: readonly string[]): Promise<void>;
+export interface PlacementHost {
+  /** Opens the journal of this name. No epoch may hold the name before. */
+  openJournal(shard: number, host: string): Promise<void>;
+  /** Writes the commits that former owners left to the shard's keys. The new epoch is written already. */
+  replay(
+    shard: number,
+    epoch: number,
+    sources: Pick<Epoch, "from" | "firstJournals">,
+  ): Promise<void>;
   /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
   open(shard: number, epoch: number, host: string): Promise<void>;
   /**
@@ -32,6 +38,8 @@ interface PlacementHost {
   handOver(shard: number): Promise<boolean>;
   /** Drops the shard at once: another host owns it, or may. */
   drop(shard: number): void;
+  /** The host goes on under another name, and writes nothing more under the former one. */
+  renamed(): void;
   /** Removes the journal of a host that nobody needs any more. */
   forgetJournal(host: string): Promise<void>;
 }
@@ -55,8 +63,6 @@ export class Placement {
   readonly #open = new Map<number, number>();
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
-  /** By bucket: the sequence of the newest epoch seen. A host that has seen it has seen all epochs before it. */
-  readonly #lastEpochs = new Map<StateStore, number>();
   /** Hosts that may be gone and have left a journal. */
   readonly #journals = new Set<string>();
   /** Buckets whose leases and epochs are known up to now. */
@@ -88,6 +94,7 @@ export class Placement {
         void this.#forgetJournals();
       },
       lost: () => {
+        this.#host.renamed();
         for (const shard of [...this.#open.keys()]) this.#drop(shard);
         // A host that was away for this long may have missed changes of membership.
         this.#watchAll();
@@ -113,7 +120,7 @@ export class Placement {
   /** True once every shard has an owner whose lease lives, as far as this host knows. */
   get isComplete(): boolean {
     for (let shard = 0; shard < SHARDS; shard++) {
-      const host = this.#epochs.get(shard)?.host;
+      const host = this.#epochs.get(shard)?.owner;
       if (!host || !this.#hosts.isAlive(host)) return false;
       if (host === this.#lease.id && !this.#open.has(shard)) return false;
     }
@@ -134,7 +141,7 @@ export class Placement {
   async stop(): Promise<void> {
     // Other hosts must know before the first shard is free.
     await this.#lease.announceLeaving();
-    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true });
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true, form: LEASE_FORM });
     while (this.#open.size > 0 || this.#moving.size > 0) {
       for (const shard of this.#open.keys()) {
         if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
@@ -152,36 +159,20 @@ export class Placement {
     return this.#lease.holds;
   }
 
-  /**
-   * A fence that refuses a write once any shard of the bucket was taken or given back without this host's knowledge. It does
-   * not hold in a replicated stream, which compares no wildcard with writes that are under way.
-   */
-  fenceOfAll(bucket: number): { sequence: number; subject: string } | undefined {
-    const store = this.#storeOf(bucket);
-    const sequence = this.#lastEpochs.get(store);
-    return sequence === undefined ? undefined : { sequence, subject: store.subjects.epochs };
-  }
-
-  /** True when a later owner has written the shard's commits in this host's journal to their keys. */
-  isReplayed(shard: number, epoch: { sequence: number; host: string }): boolean {
-    const known = this.#epochs.get(shard);
-    if (known === undefined || known.sequence <= epoch.sequence) return false;
-    return !known.journals.includes(epoch.host);
-  }
-
-  /** True if the store still has the epoch that the shard was opened under; else drops the shard. */
+  /** True if the store still has the epoch that the shard was opened under; else gives up the name of this host. */
   async confirm(shard: number, epoch: number): Promise<boolean> {
     const known = await this.#readEpoch(shard);
     if (known.sequence === epoch) return true;
-    this.#drop(shard);
-    this.#reconcile();
+    this.#learn(shard, known);
     return false;
   }
 
-  /** Drops a shard whose last commit has an unknown outcome, and takes it again under a new epoch. */
-  retake(shard: number): void {
-    this.#drop(shard);
-    this.#reconcile();
+  /**
+   * Drops all shards, and takes them again under another name, as another host would: another host has sealed the
+   * journal of this one, or the outcome of a write is unknown.
+   */
+  startAnew(): void {
+    this.#lease.startAnew();
   }
 
   get #firstStore(): StateStore {
@@ -199,7 +190,7 @@ export class Placement {
     this.#watches = new AbortController();
     this.#watched.clear();
     this.#hosts.clear();
-    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: this.#lease.leaving });
+    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: this.#lease.leaving, form: LEASE_FORM });
     for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
   }
 
@@ -207,6 +198,7 @@ export class Placement {
   async #watch(store: StateStore, signal: AbortSignal): Promise<void> {
     const { subjects } = store;
     const caughtUp = () => {
+      if (signal.aborted) return;
       this.#watched.add(store);
       this.#reconcile();
     };
@@ -242,11 +234,7 @@ export class Placement {
     if (message.subject === subjects.epoch(Number(name))) {
       const epoch = removed ? NOBODY : Epoch.parse(message.json());
       this.#learn(Number(name), { ...epoch, sequence: message.seq });
-      // This comes last, because `fenceOfAll` promises that all shards that were lost earlier are dropped.
-      this.#lastEpochs.set(store, message.seq);
-      return;
-    }
-    if (removed) this.#hosts.forget(name);
+    } else if (removed) this.#hosts.forget(name);
     else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
   }
 
@@ -254,9 +242,11 @@ export class Placement {
     const known = this.#epochs.get(shard);
     if (known && known.sequence >= epoch.sequence) return;
     this.#epochs.set(shard, epoch);
-    for (const host of epoch.journals) this.#journals.add(host);
+    if (epoch.from) this.#journals.add(epoch.from.journal);
+    for (const host of epoch.firstJournals) this.#journals.add(host);
     const opened = this.#open.get(shard);
-    if (opened !== undefined && epoch.sequence > opened) this.#drop(shard);
+    // Its next owner seals the journal of this host, which can commit nothing more to any shard.
+    if (opened !== undefined && epoch.sequence > opened) this.startAnew();
   }
 
   /** Compares the owner of each shard with the preferred host, and takes shards or gives them back. */
@@ -267,7 +257,7 @@ export class Placement {
     for (let shard = 0; shard < SHARDS; shard++) {
       if (this.#moving.has(shard)) continue;
       const preferred = preferredHost(shard, staying);
-      const owner = this.#epochs.get(shard)?.host ?? undefined;
+      const owner = this.#epochs.get(shard)?.owner ?? undefined;
       const free = owner === undefined || !this.#hosts.isAlive(owner) || owner === this.#lease.id;
       if (preferred === this.#lease.id) {
         if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
@@ -292,13 +282,13 @@ export class Placement {
     const { id } = this.#lease;
     try {
       const known = this.#epochs.get(shard);
-      if (known?.host && known.host !== id && !(await this.#isGone(known.host))) return false;
-      const epoch = await this.#takeOver(shard, known);
+      if (known?.owner && known.owner !== id && !(await this.#isGone(known.owner))) return false;
+      const epoch = await this.#takeOver(shard, known, id);
       await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
-      // Another host may have taken it meanwhile, or the lease it was taken under has ended.
-      const lost = (this.#epochs.get(shard)?.sequence ?? epoch) > epoch || this.#lease.id !== id;
-      if (lost) this.#drop(shard);
+      // Meanwhile the lease may have ended under which it was taken, and another host may have taken it.
+      if (this.#lease.id !== id) this.#drop(shard);
+      else if ((this.#epochs.get(shard)?.sequence ?? epoch) > epoch) this.startAnew();
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not taken");
@@ -307,31 +297,42 @@ export class Placement {
     }
   }
 
-  /** Writes the epoch, replays the journals, and writes the epoch again: from then on no owner needs to read those journals. */
-  async #takeOver(shard: number, known: KnownEpoch | undefined): Promise<number> {
-    const host = this.#lease.id;
-    const journals = journalsOf(known);
-    const epoch = await this.#writeEpoch(shard, { host, journals }, known?.sequence ?? 0);
-    if (journals.length === 0) return epoch;
-    for (const journal of journals) this.#journals.add(journal);
-    await this.#host.replay(shard, epoch, journals);
-    return this.#writeEpoch(shard, { host, journals: [] }, epoch);
+  /** Writes the epoch, replays the journal of the last owner, and writes the epoch again: then nobody needs that journal. */
+  async #takeOver(shard: number, known: KnownEpoch | undefined, owner: string): Promise<number> {
+    await this.#host.openJournal(shard, owner);
+    // A shard that this host owns and has not open: nothing was committed under its epoch.
+    const sources = known && (known.owner !== owner || known.from) ? sourcesOf(known) : NOBODY;
+    const { from, firstJournals } = sources;
+    const taken = { owner, from, firstJournals };
+    const epoch = await this.#writeEpoch(shard, taken, known?.sequence ?? 0);
+    if (!from && firstJournals.length === 0) return epoch;
+    for (const journal of [...(from ? [from.journal] : []), ...firstJournals]) {
+      this.#journals.add(journal);
+    }
+    await this.#host.replay(shard, epoch, { from, firstJournals });
+    return this.#writeEpoch(shard, { owner, firstJournals: [] }, epoch);
   }
 
   async #giveBack(shard: number): Promise<boolean> {
+    const { id } = this.#lease;
     try {
       const known = this.#epochs.get(shard);
       const opened = this.#open.get(shard);
       const isWritten = await this.#host.handOver(shard);
+      // The next owner reads the journal.
+      if (this.#lease.id !== id) return true;
+      if (opened !== undefined && !isWritten)
+        throw new Error("Cannot write its commits to its keys");
       this.#open.delete(shard);
-      const epoch = opened ?? known?.sequence;
-      const journals = opened !== undefined && isWritten ? [] : journalsOf(known);
-      if (epoch !== undefined) await this.#writeEpoch(shard, { host: null, journals }, epoch);
+      if (!known) return true;
+      // A shard that was opened has all commits in its keys. Otherwise this host has committed none.
+      const { from, firstJournals } = known;
+      await this.#writeEpoch(shard, { owner: null, from, firstJournals }, opened ?? known.sequence);
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
       // The next owner takes over what could not be finished; `stop` would otherwise retry for ever.
-      this.#drop(shard);
+      if (this.#open.has(shard)) this.startAnew();
       await this.#relearn(shard);
       return false;
     }
@@ -342,7 +343,7 @@ export class Placement {
     const sequence = await writeAtomically(this.#bus, [
       {
         subject: subjects.epoch(shard),
-        payload: JSON.stringify(epoch),
+        payload: encodeEpoch(epoch),
         expect: { sequence: expected },
       },
     ]);
@@ -377,7 +378,7 @@ export class Placement {
   async #forgetJournals(): Promise<void> {
     if (this.#watched.size < this.#stores.length) return;
     for (const host of this.#journals) {
-      const isNamed = (epoch: Epoch) => epoch.host === host || epoch.journals.includes(host);
+      const isNamed = (epoch: Epoch) => namesJournal(epoch, host);
       if (host === this.#lease.id || this.#hosts.isAlive(host)) continue;
       if (this.#epochs.values().some(isNamed)) continue;
       try {

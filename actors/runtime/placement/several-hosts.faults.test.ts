@@ -222,6 +222,6 @@ const ownersOf = (world: World) =>
   Promise.all(
     Array.from({ length: SHARDS }, async (_, shard) => {
       const epoch = await world.bus.readLast(world.subjects.stream, world.subjects.epoch(shard));
-      return epoch?.json<{ host: string | null }>().host;
+      return epoch?.json<{ owner: string | null }>().owner;
     }),
   );

@@ -32,8 +32,8 @@ export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
       hosts.set(id, { id, lease, renewedAt: stored.time, shards: [] });
     }
     for (const stored of await lastOf(bus, subjects, subjects.epochs)) {
-      const { host } = Epoch.parse(stored.json());
-      if (host !== null) owners.set(Number(subjects.lastToken(stored.subject)), host);
+      const { owner } = Epoch.parse(stored.json());
+      if (owner !== null) owners.set(Number(subjects.lastToken(stored.subject)), owner);
     }
   }
   const free: number[] = [];

@@ -29,7 +29,7 @@ export interface DirectSend {
 
 export class Shard {
   readonly number: number;
-  /** Sequence of the epoch's message, which fences every commit. */
+  /** Sequence of the epoch's message, which each commit to the shard names. */
   readonly epoch: number;
   /** The id of this host that the epoch names. */
   readonly host: string;
@@ -73,10 +73,6 @@ export class Shard {
     this.subjects = parts.subjects;
     this.outbox = parts.outbox;
     this.sentRevision = parts.sentRevision;
-  }
-
-  get fence() {
-    return { sequence: this.epoch, subject: this.subjects.epoch(this.number) };
   }
 
   /**

@@ -24,7 +24,6 @@ const host = new ActorHost({
   bus: await Bus.connect({ url, name: hostName }),
   definitions: [gitStorageActor, namespaceActor, repoActor, repoEventsActor, sweep],
   hostName,
-  replicas: 1,
   buckets: 1,
   clock,
   logger: pino({ level: "error" }, pino.destination({ dest: 2, sync: true })),

@@ -13,14 +13,17 @@ import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
-/** Streams without anything to keep: one may be lost at any time, and the others are always empty. */
-const LEFT_OUT: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.kept, RESTORE_MARK]);
+/** Streams without anything to keep: two may be lost at any time, and the others are always empty. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ...[STREAMS.cache, STREAMS.traces, STREAMS.kept, RESTORE_MARK],
+]);
 /**
  * Streams that may change at the moment of the backup. What they hold is written before a state names it, and removed
  * after, or may come twice. In all other streams nobody may write then.
  */
 const LOOSE: ReadonlySet<string> = new Set([
   ...[STREAMS.tasks, STREAMS.dead, STREAMS.crawl, STREAMS.packs, STREAMS.apps, STREAMS.appLogs],
+  STREAMS.renderJobs,
 ]);
 
 /** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */

@@ -148,7 +148,7 @@ async function costOf({ actors, id, account, pid }: Job, [from, to]: readonly [n
 async function nodeOf(bus: Bus, id: string): Promise<number> {
   const state = await new Kvm(bus.connection).open(stateBucket(0));
   const shard = shardOf(addressOf(crawlJob.kind, id));
-  const host = (await state.get(`epoch.${shard}`))?.json<{ host: string }>().host ?? "";
+  const host = (await state.get(`epoch.${shard}`))?.json<{ owner: string }>().owner ?? "";
   const pid = /-(\d+)-\w+$/.exec(host)?.[1];
   if (pid === undefined) throw new Error(`Cannot tell the process of shard ${shard}: "${host}"`);
   return Number(pid);

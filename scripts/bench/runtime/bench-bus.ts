@@ -1,31 +1,50 @@
-/** A private nats-server with the repository's configuration, its streams, and those the references use. */
+/** Private nats-servers with the repository's configuration, its streams, and those the references use. */
 
+import { readFileSync } from "node:fs";
 import { StorageType } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
-import { startNats } from "../../testing/nats-server.ts";
+import { startCluster, startNats } from "../../testing/nats-server.ts";
 import { Child } from "../child.ts";
 import type { HostFacts } from "./host-process.ts";
 import { MAIL_STREAM } from "./workloads.ts";
 
 const PLACEMENT_POLL_MS = 10;
+/** The unit of processor times in /proc on Linux. */
+const TICK_MS = 10;
 
 export class BenchBus implements AsyncDisposable {
   readonly url: string;
   readonly #ends = new AsyncDisposableStack();
 
+  /** One server, or as many as `--servers` says, with a copy of each stream on all. */
   static async start(): Promise<BenchBus> {
-    const server = await startNats();
-    const bus = await Bus.connect({ url: server.url, name: "bench" });
-    await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [] });
-    await new Kvm(bus.connection).create("bench", { storage: StorageType.File });
-    await bus.jetstream.streams.add({ name: MAIL_STREAM, subjects: ["bench.mail"] });
+    const size = Number(process.env.TRUNKLINE_BENCH_SERVERS ?? 1);
+    const servers = size === 1 ? await startNats() : await startCluster(size);
+    const url = "urls" in servers ? servers.urls.join(",") : servers.url;
+    const bus = await Bus.connect({ url, name: "bench" });
+    await declareStreams(bus.jetstream, { replicas: size, buckets: 1, tasks: [] });
+    const kvm = new Kvm(bus.connection);
+    await kvm.create("bench", { storage: StorageType.File, replicas: size });
+    const mail = { name: MAIL_STREAM, subjects: ["bench.mail"], num_replicas: size };
+    await bus.jetstream.streams.add(mail);
     await bus.close();
-    const started = new BenchBus(server.url);
-    started.#ends.use(server);
+    const started = new BenchBus(url);
+    started.#ends.use(servers);
     return started;
+  }
+
+  /** Processor time of the servers so far. They are children of this process; 0 where the system does not tell. */
+  get serversMs(): number {
+    try {
+      const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8");
+      const ofServers = children.split(" ").filter(Boolean).map(processorMs);
+      return ofServers.reduce((sum, ms) => sum + ms, 0);
+    } catch {
+      return 0;
+    }
   }
 
   constructor(url: string) {
@@ -47,4 +66,12 @@ export class BenchBus implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ends.disposeAsync();
   }
+}
+
+function processorMs(pid: string): number {
+  const [, name = "", fields = ""] =
+    /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+  // User and system time are the 14th and 15th field, and the state, the third, is the first here.
+  const [user, system] = fields.split(" ").slice(11, 13).map(Number);
+  return name.startsWith("nats-server") ? ((user ?? 0) + (system ?? 0)) * TICK_MS : 0;
 }

@@ -22,7 +22,6 @@ const host = new ActorHost({
   bus,
   definitions: [counterActor],
   hostName,
-  replicas: 1,
   buckets: 1,
   clock,
   logger: pino({ level: "fatal" }),

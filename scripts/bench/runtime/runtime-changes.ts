@@ -1,6 +1,13 @@
 /** A call with a durable change, against plain KV puts of 100 bytes; both with every write synced. */
 
-import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
+import {
+  alternate,
+  type Benchmark,
+  type Load,
+  loadFigures,
+  median,
+  ROUND_MS,
+} from "../benchmark.ts";
 import { mergeLoads } from "../run-load.ts";
 import { BenchBus } from "./bench-bus.ts";
 
@@ -16,10 +23,24 @@ export const runtimeChanges: Benchmark = {
     const other = await bus.startLoad();
     const load = await bus.startLoad();
     const put = { workload: "put", ...volume, inFlight: IN_FLIGHT / 2 };
-    const puts = async () =>
-      mergeLoads(...(await Promise.all([load.ask<Load>(put), other.ask<Load>(put)])));
+    /** What an operation of the load costs the servers, in microseconds. */
+    const costs: { reference: number[]; ours: number[] } = { reference: [], ours: [] };
+    const measured = async (which: number[], run: () => Promise<Load>) => {
+      const before = bus.serversMs;
+      const done = await run();
+      which.push(((bus.serversMs - before) / done.operations) * 1_000);
+      return done;
+    };
+    const puts = () =>
+      measured(costs.reference, async () =>
+        mergeLoads(...(await Promise.all([load.ask<Load>(put), other.ask<Load>(put)]))),
+      );
 
-    const many = await alternate(puts, () => load.ask<Load>({ workload: "increment", ...volume }));
+    const many = await alternate(puts, () =>
+      measured(costs.ours, () => load.ask<Load>({ workload: "increment", ...volume })),
+    );
+    const { reference, ours } = { ...costs };
+    const cost = { reference: median(reference.slice(1)), ours: median(ours.slice(1)) };
     const one = await alternate(puts, () =>
       load.ask<Load>({ workload: "incrementOne", ...volume }),
     );
@@ -30,6 +51,11 @@ export const runtimeChanges: Benchmark = {
       ...loadFigures(`durable change, ${IN_FLIGHT} in flight, one actor`, one, {
         perSecond: { atLeast: 8 },
       }),
+      {
+        name: `durable change, ${IN_FLIGHT} in flight, 1,000 actors`,
+        unit: "µs of the servers' processors",
+        ...cost,
+      },
     ];
   },
 };

@@ -51,7 +51,7 @@ const rememberingAgent = answeringAgent(actors, {
   invoke: async (key) => JSON.stringify((await actors.call(memory, key, "get", {})).bodies),
 });
 const host = new ActorHost({
-  ...{ bus, clock, hostName, replicas: 1, buckets: 1 },
+  ...{ bus, clock, hostName, buckets: 1 },
   definitions: [agentInboxActor, memoryActor],
   hosted: [rememberingAgent],
   logger: pino({ level: "debug" }, pino.destination({ dest: 2, sync: true })),

@@ -1,0 +1,117 @@
+/**
+ * Messages under one subject that one host writes, each over its last. A journal is such a chain, and so are the
+ * checkpoints of a host. Another host ends a chain by a seal: whatever its host writes from then on is refused.
+ */
+import { z } from "zod";
+import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+
+/** Pause before a write without a clear outcome is repeated: a write in flight takes a few milliseconds. */
+const CHAIN_RETRY_MS = 20;
+/** A host that cannot write for this long goes on under a new name: an election takes up to 9 s. */
+const CHAIN_UNKNOWN_MS_MAX = 10_000;
+
+/** Each message of a chain has its number, by which its host recognizes it. A seal has none. */
+const StoredLink = z.object({ number: z.number().optional() });
+export const StoredSeal = z.object({ sealedBy: z.string(), from: z.number().default(0) });
+
+/** The chain is sealed, or its host cannot find out whether its last write is stored: the host writes no more. */
+export class ChainLost extends Error {}
+
+interface ChainParts {
+  bus: Bus;
+  clock: Clock;
+  stream: string;
+  subject: string;
+  /** True when the host goes on under another name, so that nothing more is to be written. */
+  isOver(): boolean;
+}
+
+export class Chain {
+  readonly #parts: ChainParts;
+  #last = 0;
+  #number = 0;
+
+  constructor(parts: ChainParts) {
+    this.#parts = parts;
+  }
+
+  /** Sequence of its last message. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** The number that the next message must hold. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /**
+   * Stores the payloads as the next messages, and the other writes before them, or nothing. All payloads hold the same
+   * number. Returns the sequence of the first payload. Rejects with WriteRefused where nothing is stored, and with
+   * ChainLost. A write without an answer is repeated: only one of the tries can follow the last message.
+   */
+  async append(payloads: readonly string[], beside: readonly Write[] = []): Promise<number> {
+    const { bus, clock, subject, isOver } = this.#parts;
+    const links = payloads.map((payload) => ({ subject, payload }));
+    const [first, ...rest] = links;
+    if (!first) throw new Error("Cannot write to a chain: there is no payload");
+    const writes = [...beside, { ...first, expect: { sequence: this.#last } }, ...rest];
+    const givesUpAt = clock.monotonic() + CHAIN_UNKNOWN_MS_MAX;
+    for (let mayBeStored = false; ; ) {
+      let last: number | undefined;
+      try {
+        last = await writeAtomically(bus, writes, JETSTREAM_ANSWER_MS);
+      } catch (error) {
+        const isRefused = error instanceof WriteRefused;
+        if (isRefused && !error.conflict && !mayBeStored) throw error;
+        mayBeStored ||= !isRefused;
+        if (isRefused && error.conflict) last = await this.#findStored();
+      }
+      if (last !== undefined) {
+        this.#last = last;
+        this.#number += 1;
+        return last - rest.length;
+      }
+      if (isOver() || clock.monotonic() > givesUpAt) {
+        throw new ChainLost(`Cannot write to ${subject}: whether it was written is unknown`);
+      }
+      await clock.wait(CHAIN_RETRY_MS);
+    }
+  }
+
+  /**
+   * Returns the last sequence where the chain ends with the message being written, and undefined where an earlier
+   * try may still be in flight. Rejects with ChainLost where anything else follows the last message.
+   */
+  async #findStored(): Promise<number | undefined> {
+    const { bus, stream, subject } = this.#parts;
+    let found: Awaited<ReturnType<Bus["readLast"]>>;
+    try {
+      found = await bus.readLast(stream, subject);
+    } catch {
+      return undefined; // The bus is away: it is read again after the next try.
+    }
+    if ((found?.seq ?? 0) === this.#last) return undefined;
+    if (found && StoredLink.parse(found.json()).number === this.#number) return found.seq;
+    throw new ChainLost(`Cannot write to ${subject}: another host has sealed it`);
+  }
+}
+
+/**
+ * Makes sure that a chain has a seal. `seal` returns the payload for a chain that ends with this text. May be repeated:
+ * the first seal counts. Returns the payload of a seal.
+ */
+export async function sealChain(
+  bus: Bus,
+  { stream, subject }: Pick<ChainParts, "stream" | "subject">,
+  seal: (last: string | undefined) => string,
+): Promise<string> {
+  const last = (await bus.readLast(stream, subject))?.string();
+  if (last !== undefined && StoredSeal.safeParse(JSON.parse(last)).success) return last;
+  const payload = seal(last);
+  await writeAtomically(bus, [{ subject, payload }]);
+  return payload;
+}

@@ -1,0 +1,163 @@
+/**
+ * Reads journals of the first release, which kept them in the bucket's own stream, one subject for each of 512 slots.
+ * The first host that takes a shard of that release writes what they hold to the shard's keys.
+ */
+import { z } from "zod";
+import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
+import type { StateSubjects } from "../../../schemas/subjects.ts";
+import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
+import type { Bus } from "../bus/bus.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import { layOver, type Puts, writesOf } from "./journal.ts";
+
+/** On a message that was written from a journal: the sequence of the journal's message that its content is from. */
+const CONTENT_HEADER = "Trunkline-Journal";
+
+const FirstCommit = z.object({
+  number: z.number(),
+  entries: z.array(
+    z.object({
+      shard: z.number(),
+      owner: z.string(),
+      puts: z.record(z.string(), z.unknown()),
+      removed: z.array(z.string()),
+    }),
+  ),
+});
+
+/**
+ * Says which commits of a journal are in their keys: all before `below`; of a lost shard, all before its number in
+ * `lost`. Nobody needs messages before the sequence `from`.
+ */
+const FirstNote = z.object({
+  below: z.number(),
+  from: z.number(),
+  lost: z.record(z.string(), z.number()),
+});
+
+/** Reads of a takeover at once. */
+const JOURNAL_READS_MAX = 64;
+
+/** The changes of one commit to one owner. */
+interface ReadEntry {
+  owner: string;
+  puts: Puts;
+  /** Sequence of the journal's message. */
+  sequence: number;
+}
+
+/** Entries by shard. */
+type ReadJournal = Map<number, ReadEntry[]>;
+
+export class FirstJournals {
+  readonly #bus: Bus;
+  readonly #subjects: StateSubjects;
+  /** Limits the reads for all shards that are taken together. */
+  readonly #asked = new Semaphore(JOURNAL_READS_MAX);
+  /** By journal: the reading under way, and the one that begins after it. */
+  readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
+
+  constructor(bus: Bus, subjects: StateSubjects) {
+    this.#bus = bus;
+    this.#subjects = subjects;
+  }
+
+  /**
+   * May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's.
+   */
+  async replay(
+    shard: number,
+    fence: NonNullable<Write["expect"]>,
+    journals: readonly string[],
+  ): Promise<void> {
+    const read = await Promise.all(journals.map((journal) => this.#read(journal)));
+    const owners = new Map<string, ReadEntry[]>();
+    for (const entry of read.flatMap((ofShard) => ofShard.get(shard) ?? [])) {
+      const entries = owners.get(entry.owner);
+      if (entries) entries.push(entry);
+      else owners.set(entry.owner, [entry]);
+    }
+    const writes = await Promise.all(
+      Array.from(owners, ([owner, entries]) => this.#missing(owner, entries, fence)),
+    );
+    let batch: Write[] = [];
+    for (const ofOwner of writes) {
+      if (batch.length + ofOwner.length > BATCH_MESSAGES_MAX) {
+        await writeAtomically(this.#bus, batch);
+        batch = [];
+      }
+      batch.push(...ofOwner);
+    }
+    if (batch.length > 0) await writeAtomically(this.#bus, batch);
+  }
+
+  /**
+   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so
+   * its content header speaks for all of them.
+   */
+  async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
+    const { stream } = this.#subjects;
+    const value = this.#subjects.ofBucketKey(owner);
+    const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
+    // A value that was written directly holds all that was pending, and counts by its own sequence.
+    const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
+    const missing = entries
+      .filter(({ sequence }) => sequence > content)
+      .sort((a, b) => a.sequence - b.sequence);
+    const puts: Puts = new Map();
+    for (const entry of missing) layOver(puts, entry.puts);
+    const from = { [CONTENT_HEADER]: String(missing.at(-1)?.sequence) };
+    return writesOf(this.#subjects, puts).map((write) => ({
+      ...{ ...write, headers: { ...write.headers, ...from } },
+      ...(fence && { expect: fence }),
+    }));
+  }
+
+  /**
+   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written.
+   * Callers share it.
+   */
+  #read(journal: string): Promise<ReadJournal> {
+    const known = this.#readings.get(journal);
+    if (known?.next) return known.next;
+    const readings = known ?? { now: Promise.resolve() };
+    const next = readings.now.then(() => {
+      const now = readFirstJournal(this.#bus, this.#subjects, journal);
+      const over = () => {};
+      this.#readings.set(journal, { now: now.then(over, over) });
+      return now;
+    });
+    this.#readings.set(journal, { ...readings, next });
+    return next;
+  }
+}
+
+/** Reads, by shard, the commits of a host's journal that its note does not call written, from the stream's leader. */
+export async function readFirstJournal(
+  bus: Bus,
+  subjects: StateSubjects,
+  journal: string,
+): Promise<ReadJournal> {
+  const { stream } = subjects;
+  const stored = await bus.readLast(stream, subjects.firstJournalNote(journal));
+  const note = stored ? FirstNote.parse(stored.json()) : { below: 0, from: 0, lost: {} };
+  const read: ReadJournal = new Map();
+  const filter = subjects.firstJournal(journal);
+  let message = await bus.readNextOfLeader(stream, filter, note.from);
+  for (; message; message = await bus.readNextOfLeader(stream, filter, message.seq + 1)) {
+    if (message.subject === subjects.firstJournalNote(journal)) continue;
+    const { number, entries } = FirstCommit.parse(message.json());
+    for (const { shard, owner, puts, removed } of entries) {
+      if (number < (note.lost[shard] ?? note.below)) continue;
+      const entry: ReadEntry = { owner, sequence: message.seq, puts: new Map() };
+      for (const [key, value] of Object.entries(puts)) {
+        entry.puts.set(subjects.ofBucketKey(key), JSON.stringify(value));
+      }
+      for (const key of removed) entry.puts.set(subjects.ofBucketKey(key), null);
+      const ofShard = read.get(shard);
+      if (ofShard) ofShard.push(entry);
+      else read.set(shard, [entry]);
+    }
+  }
+  return read;
+}

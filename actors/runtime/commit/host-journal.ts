@@ -1,0 +1,137 @@
+/** The journal of this host in one bucket, under the host's present name, with its checkpoints. */
+import type { Logger } from "pino";
+import type { StateSubjects } from "../../../schemas/subjects.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Shard } from "../shards/shard.ts";
+import { Chain, ChainLost } from "./chain.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { Journal, type JournalEntry } from "./journal.ts";
+
+interface HostJournalParts {
+  bus: Bus;
+  subjects: StateSubjects;
+  clock: Clock;
+  logger: Logger;
+  /** The present name of the host. */
+  hostId(): string;
+  /** The host must go on under another name: its journal is sealed, or the outcome of a write is unknown. */
+  lost(error: ChainLost): void;
+}
+
+interface Opened {
+  journal: Journal;
+  commits: Chain;
+  checkpoints: Checkpoints;
+}
+
+export class HostJournal {
+  readonly #parts: HostJournalParts;
+  #opened: Opened | undefined;
+  #opening: { id: string; opened: Promise<void> } | undefined;
+
+  constructor(parts: HostJournalParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Writes the first messages of the journal and of the checkpoints of this name. The host must not take a shard under
+   * the name before: from then on every write expects a message, so that none succeeds after the journal was sealed
+   * and removed.
+   */
+  async open(id: string): Promise<void> {
+    if (this.#opening?.id !== id) this.#opening = { id, opened: this.#open(id) };
+    const { opened } = this.#opening;
+    try {
+      await opened;
+    } catch (error) {
+      if (this.#opening?.opened === opened) this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  /** True when the shard was taken under the name of the open journal. */
+  isOf(shard: Shard): boolean {
+    return this.#opened?.journal.id === shard.host;
+  }
+
+  /** True when a commit may be stored. */
+  get hasRoom(): boolean {
+    return this.#opened?.journal.hasRoom ?? true;
+  }
+
+  /** True when all commits under the present name are in their keys. */
+  get isEmpty(): boolean {
+    return this.#opened?.journal.isEmpty ?? true;
+  }
+
+  /** True when an earlier commit has put this subject of the owner, and its key lacks that. */
+  isPending(owner: string, subject: string): boolean {
+    return this.#opened?.journal.isPending(owner, subject) ?? false;
+  }
+
+  async room(): Promise<void> {
+    await this.#opened?.checkpoints.room();
+  }
+
+  async flushed(address: string): Promise<void> {
+    await this.#opened?.checkpoints.flushed(address);
+  }
+
+  async flushedShard(shard: Shard): Promise<void> {
+    await this.#opened?.checkpoints.flushedShard(shard);
+  }
+
+  holds(shard: Shard): boolean {
+    return this.#opened?.journal.holds(shard) ?? false;
+  }
+
+  /**
+   * Stores the entries as one commit. `beside` is awaited before the entries count as pending, and may take puts out of
+   * them. Rejects as `Chain.append` does.
+   */
+  async commit(entries: readonly JournalEntry[], beside: Promise<void>): Promise<void> {
+    if (!this.#opened) throw new Error("Cannot commit: the journal is not open");
+    const { journal, commits, checkpoints } = this.#opened;
+    const payloads = journal.encode(commits.number, commits.last, entries);
+    const [stored] = await Promise.allSettled([commits.append(payloads), beside]);
+    if (stored.status === "rejected") {
+      const { reason } = stored;
+      // The host may have another name by now, whose journal is not concerned.
+      if (reason instanceof ChainLost && this.#parts.hostId() === journal.id) {
+        this.#parts.lost(reason);
+      }
+      throw reason;
+    }
+    journal.record(stored.value, payloads, entries);
+    checkpoints.committed();
+  }
+
+  /** Ends the checkpoints; what is pending is left to the next owners of the shards. */
+  stop(): void {
+    this.#opened?.checkpoints.stop();
+  }
+
+  async #open(id: string): Promise<void> {
+    const { bus, subjects, clock, logger, hostId, lost } = this.#parts;
+    this.stop();
+    const isOver = () => hostId() !== id;
+    const { stream, journalStream } = subjects;
+    const commits = new Chain({
+      ...{ bus, clock, isOver },
+      ...{ stream: journalStream, subject: subjects.journal(id) },
+    });
+    const chain = new Chain({ bus, clock, isOver, stream, subject: subjects.checkpoint(id) });
+    const first = { number: 0 };
+    await Promise.all([
+      commits.append([JSON.stringify({ ...first, from: 0, entries: [] })]),
+      chain.append([JSON.stringify(first)]),
+    ]);
+    const journal = new Journal({ id, subjects });
+    const checkpoints = new Checkpoints({
+      ...{ clock, logger, journal, chain },
+      lost: (error) => !isOver() && lost(error),
+    });
+    this.#opened = { journal, commits, checkpoints };
+  }
+}

@@ -1,0 +1,47 @@
+/** Searches the model for an order of steps that breaks a promise. */
+import type { ModelState, Rule } from "./state.ts";
+import { stepsFrom } from "./steps.ts";
+
+/** Follows the steps of these names from a state. */
+export function follow(state: ModelState, steps: readonly string[], without?: Rule): ModelState {
+  let at = state;
+  for (const wanted of steps) {
+    const found = [...stepsFrom(at, without)].find(({ step }) => step === wanted);
+    if (!found) throw new Error(`Cannot follow the step "${wanted}"`);
+    at = found.state;
+  }
+  return at;
+}
+
+export interface Search {
+  states: number;
+  fault: string | null;
+  /** The shortest way to the fault. */
+  steps: string[];
+}
+
+/** Explores every order of steps, the shortest first, until there is a fault. */
+export function search(first: ModelState, without?: Rule): Search {
+  const known = new Set([JSON.stringify(first)]);
+  type Reached = { state: ModelState; step: string; before: Reached | null };
+  let frontier: Reached[] = [{ state: first, step: "", before: null }];
+  while (frontier.length > 0) {
+    const next: Reached[] = [];
+    for (const before of frontier) {
+      for (const { step, state } of stepsFrom(before.state, without)) {
+        const key = JSON.stringify(state);
+        if (known.has(key)) continue;
+        known.add(key);
+        const reached = { state, step, before };
+        if (state.fault === null) next.push(reached);
+        else return { states: known.size, fault: state.fault, steps: wayTo(reached) };
+      }
+    }
+    frontier = next;
+  }
+  return { states: known.size, fault: null, steps: [] };
+
+  function wayTo(reached: Reached | null): string[] {
+    return reached?.before ? [...wayTo(reached.before), reached.step] : [];
+  }
+}
