@@ -2,7 +2,8 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { refuseNewerData, upgradeData } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
-import { declareStreams, type StreamsOptions, whenClusterIsReady } from "./streams.ts";
+import type { StreamsOptions } from "./stream-declarations.ts";
+import { declareStreams, whenClusterIsReady } from "./streams.ts";
 
 export async function openData(
   jetstream: JetStreamManager,

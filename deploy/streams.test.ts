@@ -10,8 +10,8 @@ import {
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
   CRAWL_STORE_BYTES_MAX,
-  declareStreams,
-} from "./streams.ts";
+} from "./stream-declarations.ts";
+import { declareStreams } from "./streams.ts";
 
 const SCHEMA = join(import.meta.dirname, "storage-schema.md");
 const subjects = stateSubjects(stateBucket(0));
@@ -27,7 +27,10 @@ describe("streams", function () {
     await Promise.all([declare(), declare(), declare()]);
     await declare();
     const names = await streamNames(bus);
-    expect(names).to.have.members([...Object.values(STREAMS), subjects.stream]);
+    expect(names).to.have.members([
+      ...Object.values(STREAMS),
+      ...[subjects.stream, subjects.journalStream],
+    ]);
     for (const { kind, lanes } of TASKS) {
       for (const lane of lanes) {
         await bus.jetstream.consumers.info(STREAMS.tasks, taskConsumer(kind, lane));

@@ -2,68 +2,32 @@
 import { setTimeout as wait } from "node:timers/promises";
 import {
   AckPolicy,
-  DiscardPolicy,
   JetStreamApiError,
   type JetStreamManager,
-  PersistMode,
-  RetentionPolicy,
-  StorageType,
-  StoreCompression,
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
-import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
-import { RENDER_JOBS_STORE_BYTES_MAX, RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
-import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
+import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
 import {
-  BLOB_STREAMS,
-  objectSubjects,
-  RENDER_JOBS_STORE,
   STREAMS,
   stateBucket,
   stateSubjects,
   taskConsumer,
   taskSubject,
 } from "../schemas/subjects.ts";
+import {
+  allStreams,
+  BLOB_STORE_BYTES_MIN,
+  isSized,
+  type SizedStream,
+  type StreamDeclaration,
+  type StreamsOptions,
+} from "./stream-declarations.ts";
 
-/** Dead letters are kept for this long. */
-const DEAD_LETTER_DAYS = 30;
 /** How long a start waits for the servers of a cluster that comes up with it, and how often it looks. */
 const CLUSTER_READY_MS = 60_000;
 const CLUSTER_RETRY_MS = 250;
-/** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
-const MAIL_MESSAGES_MAX = 5_000_000;
-/** Dead letters kept; past it the oldest go. */
-const DEAD_LETTERS_MAX = 100_000;
-
-/**
- * Bytes of the bus's store that bounded streams leave free for states, mail, tasks and leases, which have no limit.
- */
-const KEPT_STORE_BYTES = 1024 ** 3;
-
-/** Bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less on a smaller disk. */
-export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
-/** The smallest size of a stream of blobs. */
-export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
-/** Bytes of all caches together; past it the oldest value goes. */
-export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
-
-/** Lines of an app's log that are kept, and for how long. */
-const APP_LOG_LINES_MAX = 10_000;
-const APP_LOG_MS = 3 * 24 * 3_600_000;
-/**
- * Bytes for bundles and large bodies of all apps and for the databases of agents. On a smaller disk the bus allows
- * fewer.
- */
-const APPS_STORE_BYTES_MAX = 1024 ** 3;
-const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
-
-/** Bytes of the steps of requests, and how long they are kept: some 60,000 requests of four steps. */
-const TRACES_BYTES_MAX = 24 * 1024 ** 2;
-const TRACES_MS = 3 * 24 * 3_600_000;
-
 const STREAM_EXISTS = 10058;
 /** Insufficient storage resources are available. */
 const NO_ROOM = 10047;
@@ -73,17 +37,6 @@ const NO_STREAM = 10059;
  * need.
  */
 const SMALLER = 0.45;
-const DAY_MS = 24 * 60 * 60 * 1_000;
-const MARKER_MS = 60_000;
-
-export interface StreamsOptions {
-  replicas: number;
-  /** The number of state streams: one on one machine; with more, commits of different shards run beside each other. */
-  buckets: number;
-  tasks: readonly TaskContract[];
-  /** How long a watcher can see that a lease ended or a row was removed. Default: a minute. */
-  markerMs?: number;
-}
 
 /** Declares all streams. Waits for a while for a cluster that was just started, which may lack a leader or servers. */
 export async function declareStreams(
@@ -149,93 +102,6 @@ async function declareLanes(
   );
 }
 
-function allStreams({
-  replicas,
-  buckets,
-  markerMs = MARKER_MS,
-}: StreamsOptions): StreamDeclaration[] {
-  const shared = {
-    storage: StorageType.File,
-    num_replicas: replicas,
-    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
-    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
-    compression: StoreCompression.None,
-  };
-  const state = Array.from({ length: buckets }, (_, index) => stateBucket(index)).flatMap(
-    (bucket) => [stateStream(bucket, markerMs), journalStream(bucket)],
-  );
-  const replicated = [
-    ...state,
-    ...RUNTIME_STREAMS,
-    ...AREA_STREAMS,
-    RENDER_JOBS_STREAM,
-    KEPT_STREAM,
-  ];
-  return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM, TRACES_STREAM];
-}
-
-type StreamDeclaration = Partial<StreamConfig> & { name: string };
-type SizedStream = StreamDeclaration & { max_bytes: number };
-
-const isSized = (stream: StreamDeclaration): stream is SizedStream =>
-  stream.max_bytes !== undefined;
-
-/** A KV bucket by its names. It is declared by hand since it also holds leases, schedules and atomic batches. */
-function stateStream(bucket: string, markerMs: number): StreamDeclaration {
-  const { stream, all } = stateSubjects(bucket);
-  return {
-    name: stream,
-    description: "State of actors, with leases, epochs, outboxes and reminders of their shards",
-    subjects: [all],
-    max_msgs_per_subject: 1,
-    // Schedules are refused where new messages are discarded.
-    discard: DiscardPolicy.Old,
-    allow_rollup_hdrs: true,
-    // Reads of state go to the leader; this is for the tools of operators.
-    allow_direct: true,
-    allow_atomic: true,
-    allow_msg_ttl: true,
-    subject_delete_marker_ttl: nanos(markerMs),
-    allow_msg_schedules: true,
-  };
-}
-
-/**
- * Each commit expects its journal's last sequence, which a replicated stream compares with writes in flight for one
- * subject only. So a journal is one subject.
- */
-function journalStream(bucket: string): StreamDeclaration {
-  const { journalStream: name, journals } = stateSubjects(bucket);
-  return {
-    name,
-    description: "Commits of actor hosts, which checkpoints bring to their keys",
-    subjects: [journals],
-    max_msgs_per_subject: JOURNAL_MESSAGES_KEPT,
-    discard: DiscardPolicy.Old,
-    // For the tools of operators.
-    allow_direct: true,
-    allow_atomic: true,
-  };
-}
-
-/** A stream of blobs of one family in `BLOB_STREAMS`. A full stream refuses new blobs; nothing is dropped. */
-function blobStream(
-  family: keyof typeof BLOB_STREAMS,
-  description: string,
-  bytesMax: number,
-): StreamDeclaration {
-  return {
-    name: BLOB_STREAMS[family],
-    description,
-    subjects: [`blob.${family}.>`],
-    max_bytes: bytesMax,
-    discard: DiscardPolicy.New,
-    allow_direct: true,
-    allow_atomic: true,
-    allow_msg_ttl: true,
-  };
-}
-
 async function declareStream(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,
@@ -274,7 +140,7 @@ async function updateStream(
   await resize(jetstream, stream, Math.max(stream.max_bytes ?? -1, known.max_bytes));
 }
 
-/** Running hosts rely on the fences of a stream with one copy (`Placement.fenceOfAll`). */
+/** A change of the copies while hosts commit was never tried, so it is refused. */
 async function refuseToReplicateUnderWay(
   jetstream: JetStreamManager,
   { name, num_replicas: wanted = 1 }: StreamDeclaration,
@@ -316,117 +182,3 @@ async function configOf(
     throw error;
   }
 }
-
-const RUNTIME_STREAMS: StreamDeclaration[] = [
-  {
-    name: STREAMS.mail,
-    description: "Messages from actor to actor, and how much of each shard's outbox is in here",
-    subjects: ["mail.>", "sent.*"],
-    allow_atomic: true,
-    allow_rollup_hdrs: true,
-    allow_direct: true,
-    // A full stream refuses mail: outboxes fill and actors answer `busy`. Nothing is dropped.
-    max_msgs: MAIL_MESSAGES_MAX,
-    discard: DiscardPolicy.New,
-  },
-  {
-    name: STREAMS.tasks,
-    description: "Work for workers, a subject a lane",
-    subjects: ["task.>"],
-    retention: RetentionPolicy.Workqueue,
-    max_msgs_per_subject: LANE_TASKS_MAX,
-    discard: DiscardPolicy.New,
-    discard_new_per_subject: true,
-  },
-  {
-    name: STREAMS.dead,
-    description: "Messages nobody could handle, with their error",
-    subjects: ["dead.>"],
-    allow_direct: true,
-    max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
-    max_msgs: DEAD_LETTERS_MAX,
-    discard: DiscardPolicy.Old,
-  },
-];
-
-const AREA_STREAMS: StreamDeclaration[] = [
-  blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX),
-  blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
-  blobStream("app", "Bundles of apps, and bodies too large for a message", APPS_STORE_BYTES_MAX),
-  {
-    name: STREAMS.agents,
-    description: "Databases of agents: an image, and the pages that changed since",
-    subjects: ["agentlog.>"],
-    // An image replaces all messages before it in one step.
-    allow_rollup_hdrs: true,
-    // Records of several agents are synced to disk together.
-    allow_atomic: true,
-    max_bytes: AGENTS_STORE_BYTES_MAX,
-    discard: DiscardPolicy.New,
-    allow_direct: true,
-  },
-  {
-    name: STREAMS.appLogs,
-    description: "What apps have printed",
-    subjects: ["applog.>"],
-    max_msgs_per_subject: APP_LOG_LINES_MAX,
-    max_age: nanos(APP_LOG_MS),
-    max_bytes: APP_LOGS_BYTES_MAX,
-    discard: DiscardPolicy.Old,
-    allow_direct: true,
-  },
-];
-
-/** An object store by its names, as `Objm.create` of the library makes it. */
-const RENDER_JOBS_STREAM: StreamDeclaration = {
-  name: RENDER_JOBS_STORE.stream,
-  description: "Requests and results of rendering jobs",
-  subjects: objectSubjects(RENDER_JOBS_STORE.bucket).all,
-  allow_direct: true,
-  allow_rollup_hdrs: true,
-  // Removes what a process that was killed left behind.
-  max_age: nanos(RENDER_JOBS_STORE_MS),
-  max_bytes: RENDER_JOBS_STORE_BYTES_MAX,
-  discard: DiscardPolicy.New,
-};
-
-const KEPT_STREAM: StreamDeclaration = {
-  name: STREAMS.kept,
-  description: "Holds nothing: keeps room on the disk for the streams that have no bound",
-  subjects: ["kept"],
-  max_msgs: 1,
-  max_bytes: KEPT_STORE_BYTES,
-  discard: DiscardPolicy.New,
-};
-
-const CACHE_STREAM: StreamDeclaration = {
-  name: STREAMS.cache,
-  description: "What is remembered to save work, and may be lost",
-  storage: StorageType.File,
-  num_replicas: 1,
-  // Messages are acknowledged before they are on disk: they may be lost.
-  persist_mode: PersistMode.Async,
-  // The stream has one copy, so no server truncates it: see `shared`.
-  compression: StoreCompression.S2,
-  subjects: ["cache.>"],
-  max_msgs_per_subject: 1,
-  max_bytes: CACHE_BYTES_MAX,
-  discard: DiscardPolicy.Old,
-  allow_direct: true,
-  allow_msg_ttl: true,
-};
-
-/** As the cache, it may be lost. */
-const TRACES_STREAM: StreamDeclaration = {
-  name: STREAMS.traces,
-  description: "Steps of clients' requests through gateways, actors and workers",
-  storage: StorageType.File,
-  num_replicas: 1,
-  persist_mode: PersistMode.Async,
-  compression: StoreCompression.S2,
-  subjects: ["trace.*"],
-  max_age: nanos(TRACES_MS),
-  max_bytes: TRACES_BYTES_MAX,
-  discard: DiscardPolicy.Old,
-  allow_direct: true,
-};

@@ -89,6 +89,23 @@ export interface RunningGateway {
   stop(): Promise<void>;
 }
 
+/** Ends each connection of a server after its answer while the gateway leaves. */
+function endConnections(
+  server: Server,
+  gateway: { isLeaving(): boolean; isStopping(): boolean },
+): void {
+  server.prependListener("request", (_request, response) => {
+    // A client would otherwise send its next request on a connection that is being closed.
+    if (gateway.isLeaving()) response.shouldKeepAlive = false;
+  });
+  server.on("request", (_request, response) => {
+    response.once("close", () => {
+      // Node closes only connections that are idle when the stop begins.
+      if (gateway.isStopping()) setImmediate(() => server.closeIdleConnections());
+    });
+  });
+}
+
 /** Resolves when requests are accepted and the first account is there. */
 export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
   const { config, logger, registry = new Registry(), missing = () => [] } = context;
@@ -154,16 +171,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   function makeServer(): Server {
     const made = httpServer(app, context.timeouts);
     made.on("upgrade", sockets.upgrade);
-    made.prependListener("request", (_request, response) => {
-      // A client would otherwise send its next request on a connection that is being closed.
-      if (isLeaving) response.shouldKeepAlive = false;
-    });
-    made.on("request", (_request, response) => {
-      response.once("close", () => {
-        // Node closes only connections that are idle when the stop begins.
-        if (stopping) setImmediate(() => made.closeIdleConnections());
-      });
-    });
+    endConnections(made, { isLeaving: () => isLeaving, isStopping: () => stopping });
     return made;
   }
 

@@ -28,6 +28,7 @@ import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worke
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
 import { TokenFinder } from "../gateway/oauth/tokens/token-finder.ts";
+import type { DevtoolsBus } from "../gateway/rendering/devtools/devtools-bus.ts";
 import { gitService } from "../gateway/repositories/git/git-service.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
@@ -44,6 +45,16 @@ import { version } from "./version.ts";
 
 /** An import may take far longer than a stop. Another gateway starts it again. */
 const IMPORT_STOP_MS = 1_000;
+
+function devtoolsOn(bus: Bus): DevtoolsBus {
+  return {
+    async ask(subject, payload, timeoutMs) {
+      const asked = await ask(bus, subject, payload, { timeoutMs });
+      return typeof asked === "string" ? asked : { answer: asked.answer.string() };
+    },
+    openLink: (options) => new FrameLink({ bus, clock, ...options }),
+  };
+}
 
 /** Starts the gateway in this process, with the workers for repositories. */
 export async function startGatewayRole(
@@ -111,13 +122,7 @@ export async function startGatewayRole(
       },
       onReconnect: (listener) => bus.onReconnect(listener),
     },
-    devtools: {
-      async ask(subject, payload, timeoutMs) {
-        const asked = await ask(bus, subject, payload, { timeoutMs });
-        return typeof asked === "string" ? asked : { answer: asked.answer.string() };
-      },
-      openLink: (options) => new FrameLink({ bus, clock, ...options }),
-    },
+    devtools: devtoolsOn(bus),
     live,
     traces: requestTraces,
     operations: operationsOn(bus, disk),

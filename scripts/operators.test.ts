@@ -132,7 +132,9 @@ describe("operators' commands", function () {
       await until("two renewals", () => watch.lines.filter(isRenewal).length >= 2);
     });
     const isRenewal = (line: string) =>
-      /PUT state-0 > lease\.[\w-]+: \{"leaving":false,"server":"N[A-Z2-7]{55}","form":2\}$/.test(line);
+      /PUT state-0 > lease\.[\w-]+: \{"leaving":false,"server":"N[A-Z2-7]{55}","form":2\}$/.test(
+        line,
+      );
   });
 
   describe("nats stream and consumer", () => {

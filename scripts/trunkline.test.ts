@@ -62,7 +62,7 @@ describe("command line", function () {
   const mistakes = {
     crawl: 'Cannot run "crawl": no such command',
     admin:
-      'Cannot run "admin": expected shards, tasks, dead, doctor, bus-credentials, streams or secrets after it',
+      'Cannot run "admin": expected shards, tasks, trace, dead, doctor, backup, restore, bus-credentials, streams or secrets after it',
     "admin nodes": 'Cannot run "admin nodes": no such command',
     "admin dead burn": 'Cannot run "admin dead burn": expected list, show, retry or drop',
   };

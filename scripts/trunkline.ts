@@ -99,7 +99,8 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
     const { adminSecrets } = await import("./admin/admin-secrets.ts");
     await adminSecrets(rest, process.env);
   } else if (noun === undefined) {
-    const nouns = "shards, tasks, trace, dead, doctor, backup, restore, bus-credentials, streams or secrets";
+    const nouns =
+      "shards, tasks, trace, dead, doctor, backup, restore, bus-credentials, streams or secrets";
     throw new UsageError(`Cannot run "admin": expected ${nouns} after it`);
   } else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
   return 0;

@@ -27,7 +27,7 @@ describe("commands with the user of an operator", function () {
     const put = (subject: string, value: unknown) =>
       admin.jetstream.jetstream().publish(subject, JSON.stringify(value));
     await put(subjects.lease("north"), { leaving: false });
-    await put(subjects.epoch(3), { owner: { journal: "north", epoch: 1 } });
+    await put(subjects.epoch(3), { owner: "north" });
     const letter = { message: "rang", input: {}, error: "failed", tries: 5, buriedAt: 1_000 };
     await put(deadSubject("account.a"), letter);
     await put(taskSubject("git-upkeep", "upkeep"), {});

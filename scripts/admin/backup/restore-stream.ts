@@ -4,7 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamConfig, type StreamState } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/transport-node";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
-import { BLOB_STORE_BYTES_MIN } from "../../../deploy/streams.ts";
+import { BLOB_STORE_BYTES_MIN } from "../../../deploy/stream-declarations.ts";
 import { changesNoActor } from "../../../schemas/subjects.ts";
 import {
   ARCHIVE_END,
