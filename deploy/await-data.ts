@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
-import { STREAMS, stateBucket, stateSubjects } from "../schemas/subjects.ts";
+import { LOSABLE_STREAMS, STREAMS, stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { DATA_FORMAT, dataFormatOf, refuseNewerData } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import { whenClusterIsReady } from "./streams.ts";
@@ -44,7 +44,11 @@ async function awaitStreams(
   { buckets, signal, missing }: AwaitOptions,
 ): Promise<void> {
   const state = Array.from({ length: buckets }, (_, index) => stateSubjects(stateBucket(index)));
-  const names = [...state.map(({ stream }) => stream), ...Object.values(STREAMS)];
+  const names = [
+    ...state.flatMap(({ stream, journalStream }) => [stream, journalStream]),
+    // A server with the only copy of a losable stream may be away.
+    ...Object.values(STREAMS).filter((name) => !LOSABLE_STREAMS.has(name)),
+  ];
   for (let isTold = false; ; isTold = true) {
     const there = await Promise.all(names.map((name) => isThere(jetstream, name)));
     const absent = names.filter((_, index) => !there[index]);

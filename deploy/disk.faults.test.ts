@@ -32,7 +32,7 @@ describe("a full disk", function () {
     volume = join(folder, "volume");
     await mkdir(volume);
     // Only root may mount; elsewhere there is no disk small enough to fill.
-    if (!mount("1300m")) return this.skip();
+    if (!mount("1500m")) return this.skip();
     await start();
     credentials = await instance.credentials();
   });

@@ -13,6 +13,7 @@ import type { TaskContract } from "../schemas/contract.ts";
 import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX } from "../schemas/limits.ts";
 import { RENDER_JOBS_STORE_BYTES_MAX, RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
+import { TRACE_MESSAGES_PER_SUBJECT_MAX } from "../schemas/request-step.ts";
 import {
   BLOB_STREAMS,
   objectSubjects,
@@ -263,6 +264,8 @@ const TRACES_STREAM: StreamDeclaration = {
   persist_mode: PersistMode.Async,
   compression: StoreCompression.S2,
   subjects: ["trace.*"],
+  // A client that repeats one request id pushes out the steps of few others.
+  max_msgs_per_subject: TRACE_MESSAGES_PER_SUBJECT_MAX,
   max_age: nanos(TRACES_MS),
   max_bytes: TRACES_BYTES_MAX,
   discard: DiscardPolicy.Old,

@@ -5,11 +5,14 @@ import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
+import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";
 import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
 import {
+  allStreams,
   BLOB_STORE_BYTES_MIN,
   CACHE_BYTES_MAX,
   CRAWL_STORE_BYTES_MAX,
+  isSized,
 } from "./stream-declarations.ts";
 import { declareStreams } from "./streams.ts";
 
@@ -40,6 +43,14 @@ describe("streams", function () {
     const cache = await bus.jetstream.streams.info(STREAMS.cache);
     expect(cache.config).to.include({ max_bytes: CACHE_BYTES_MAX, discard: "old" });
     await bus.close();
+  });
+
+  it("the smallest volume holds every stream at its least", () => {
+    const least = allStreams({ replicas: 1, buckets: 1, tasks: TASKS })
+      .filter(isSized)
+      .reduce((sum, { max_bytes: bytes }) => sum + Math.min(bytes, BLOB_STORE_BYTES_MIN), 0);
+    // nats-server takes three quarters of its volume.
+    expect(least).to.be.at.most((DISK_BYTES_MIN * 3) / 4);
   });
 
   it("an idle instance uses at most a few megabytes of disk, however long it idles", async () => {

@@ -4,6 +4,13 @@ import { z } from "zod";
 /** The id of a request, from a proxy in front or from us. */
 export const RequestId = z.string().regex(/^[\w.:-]{1,128}$/);
 
+/** Steps that are shown of one request; of more, the newest. */
+export const STEPS_SHOWN_MAX = 1_000;
+/**
+ * Messages that TRACES keeps of one subject, which serves one of 256 requests. A client that repeats an id pushes out the
+ * steps of few others, and a search reads at most this many.
+ */
+export const TRACE_MESSAGES_PER_SUBJECT_MAX = 1_000;
 /** Characters that are kept of a log line's text and of its error. */
 export const STEP_TEXT_CHARS_MAX = 1_000;
 

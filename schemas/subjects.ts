@@ -16,6 +16,9 @@ export const STREAMS = {
   renderJobs: "OBJ_render-jobs",
 } as const;
 
+/** Streams with one copy on every bus. Their content may be lost at any time. */
+export const LOSABLE_STREAMS: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.traces]);
+
 /** The object store of rendering jobs: the name that `nats object` knows, and its stream. */
 export const RENDER_JOBS_STORE = { bucket: "render-jobs", stream: STREAMS.renderJobs } as const;
 /** The streams of blobs, by the first token of their names. */

@@ -1,5 +1,6 @@
 /** Connects the gateway's routes for operators, and its traces, with the bus. */
 import type { Bus } from "../actors/runtime/bus/bus.ts";
+import { Semaphore } from "../actors/runtime/lib/semaphore.ts";
 import { inRequest, recordStep } from "../actors/runtime/lib/trace.ts";
 import {
   dropDeadLetter,
@@ -16,9 +17,13 @@ import type { DiskRoom } from "./disk-room.ts";
 
 export const requestTraces: RequestTraces = { inRequest, record: recordStep };
 
+/** Searches for steps at a time in a process: each may hold all 24 MiB of TRACES. */
+const SEARCHES_MAX = 2;
+
 export function operationsOn(bus: Bus, disk: DiskRoom | undefined): Operations {
+  const searches = new Semaphore(SEARCHES_MAX);
   return {
-    steps: (requestId, signal) => readSteps(bus, requestId, signal),
+    steps: (requestId, signal) => searches.run(() => readSteps(bus, requestId, signal)),
     hosts: () => readShardOwners(bus),
     queues: () => readQueues(bus),
     streams: () => readStreams(bus),

@@ -8,7 +8,7 @@ import {
   type WireStep,
   WireTrace,
 } from "../../schemas/http/operations.ts";
-import type { RequestStep } from "../../schemas/request-step.ts";
+import { type RequestStep, STEPS_SHOWN_MAX } from "../../schemas/request-step.ts";
 import { type Asked, defineRoute, type Route } from "../http/route.ts";
 import type { Operations } from "./operations.ts";
 
@@ -79,7 +79,7 @@ function shown(id: string, steps: readonly RequestStep[]) {
     const text = `Cannot find request "${id}": none under this id was made here in the last three days`;
     throw new ActorError("not_found", text);
   }
-  return { result: { request_id: id, steps: steps.map(wireStep) } };
+  return { result: { request_id: id, steps: steps.slice(-STEPS_SHOWN_MAX).map(wireStep) } };
 }
 
 const wireStep = ({ at, ms, way, name, key, error, level, status }: RequestStep): WireStep => ({

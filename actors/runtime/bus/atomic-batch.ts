@@ -57,6 +57,8 @@ export async function writeAtomically(
   if (!last) throw new Error("Cannot write to the bus: the batch is empty");
   const lastHeaders = headersOf(last);
   if (writes.length > 1) {
+    // The library would keep each part in memory until the connection is back, again for each attempt.
+    if (!bus.connected) throw new OutcomeUnknown(`Cannot write ${last.subject}: the bus is away`);
     batchCount += 1;
     const id = `${batchPrefix}-${batchCount}`;
     for (const [index, write] of writes.entries()) {

@@ -17,6 +17,7 @@ import {
 } from "@nats-io/transport-node";
 import { BUS_CHANGE_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
+import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
 import { untilLeaderAnswers } from "./leader-answer.ts";
@@ -312,7 +313,7 @@ export class Bus {
   #publishAtEnd(): void {
     if (this.#isTurnEnding) return;
     this.#isTurnEnding = true;
-    setImmediate(() => this.#publishAll());
+    setImmediate(() => outsideRequests(() => this.#publishAll()));
   }
 
   #publishAll(): void {

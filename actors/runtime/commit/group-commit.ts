@@ -12,6 +12,7 @@ import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.t
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Gathering } from "../lib/gathering.ts";
+import { outsideRequests } from "../lib/trace.ts";
 import type { DirectMail } from "../mail/direct-mail.ts";
 import { reminderText } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
@@ -101,7 +102,7 @@ export class GroupCommit {
     if (this.#running) return;
     this.#running = true;
     // Changes of the same turn of the loop share the first commit.
-    setImmediate(() => void this.#run());
+    setImmediate(() => outsideRequests(() => void this.#run()));
   }
 
   async #run(): Promise<void> {

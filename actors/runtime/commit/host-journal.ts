@@ -82,8 +82,10 @@ export class HostJournal {
     await this.#opened?.checkpoints.flushedShard(shard);
   }
 
+  /** True unless all commits of the shard are in their keys. Those of a shard of another journal are unknown. */
   holds(shard: Shard): boolean {
-    return this.#opened?.journal.holds(shard) ?? false;
+    if (!this.#opened) return false;
+    return !this.isOf(shard) || this.#opened.journal.holds(shard);
   }
 
   /**
@@ -114,8 +116,12 @@ export class HostJournal {
 
   async #open(id: string): Promise<void> {
     const { bus, subjects, clock, logger, hostId, lost } = this.#parts;
-    this.stop();
     const isOver = () => hostId() !== id;
+    const refuseFormerName = () => {
+      if (isOver()) throw new ChainLost(`Cannot open journal ${id}: the host has another name now`);
+    };
+    refuseFormerName();
+    this.stop();
     const { stream, journalStream } = subjects;
     const commits = new Chain({
       ...{ bus, clock, isOver },
@@ -127,6 +133,8 @@ export class HostJournal {
       commits.append([JSON.stringify({ ...first, from: 0, entries: [] })]),
       chain.append([JSON.stringify(first)]),
     ]);
+    // The journal of the present name may be open already.
+    refuseFormerName();
     const journal = new Journal({ id, subjects });
     const checkpoints = new Checkpoints({
       ...{ clock, logger, journal, chain },

@@ -4,6 +4,7 @@ import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Epoch, Source } from "../placement/epoch.ts";
+import { isForgotten } from "../state/stored-actor.ts";
 import { StoredSeal, sealChain } from "./chain.ts";
 import { FirstJournals, readFirstJournal } from "./first-journals.ts";
 import { layOver, type Puts, StoredCommit, writesOf } from "./journal.ts";
@@ -95,7 +96,7 @@ export class JournalReplay {
 const keyOf = (shard: number, epoch: Source["epoch"]) => `${shard}/${epoch}`;
 
 /**
- * Reads a journal from the stream's leader up to its seal, or to its end. The last commit says from where on messages
+ * Reads a journal from the stream's leader up to its seal, its end, or the sequence `until`. The last commit says from where on messages
  * may be missing in their keys. The stream keeps all of those, while earlier ones may be gone, even between two reads.
  */
 async function readJournal(
@@ -103,6 +104,7 @@ async function readJournal(
   subjects: StateSubjects,
   journal: string,
   from: number,
+  until = Number.POSITIVE_INFINITY,
 ): Promise<{ read: ReadJournal; isSealed: boolean }> {
   const { journalStream } = subjects;
   const filter = subjects.journal(journal);
@@ -111,6 +113,7 @@ async function readJournal(
   let isSealed = false;
   let message = await bus.readNextOfLeader(journalStream, filter, from);
   for (; message; message = await bus.readNextOfLeader(journalStream, filter, message.seq + 1)) {
+    if (message.seq > until) break;
     const stored: unknown = message.json();
     isSealed = StoredSeal.safeParse(stored).success;
     if (isSealed) break;
@@ -131,11 +134,22 @@ async function readJournal(
     if (sequence < needed) continue;
     for (const [key, puts] of entries) {
       const known = read.get(key);
-      if (known) layOver(known, puts);
-      else read.set(key, puts);
+      if (!known) read.set(key, puts);
+      else {
+        dropVoidRows(known, puts);
+        layOver(known, puts);
+      }
     }
   }
   return { read, isSealed };
+}
+
+/** A forgotten value makes the rows of its actor void. Written now, they would come after the value of a new life. */
+function dropVoidRows(earlier: Puts, later: Puts): void {
+  for (const [subject, text] of later) {
+    if (text === null || !isForgotten(text)) continue;
+    for (const row of earlier.keys()) if (row.startsWith(`${subject}.=.`)) earlier.delete(row);
+  }
 }
 
 /** Hosts that have a journal in a bucket, alive or not. */
@@ -153,9 +167,11 @@ async function listFirstJournals(bus: Bus, subjects: StateSubjects): Promise<str
 export async function journaledSubjects(bus: Bus, subjects: StateSubjects): Promise<Set<string>> {
   const named = new Set<string>();
   for (const subject of await bus.subjectsOf(subjects.journalStream, subjects.journals)) {
-    const stored = (await bus.readLast(subjects.journalStream, subject))?.json();
-    const from = StoredCommit.or(StoredSeal).safeParse(stored).data?.from ?? 0;
-    const { read } = await readJournal(bus, subjects, subjects.lastToken(subject), from);
+    const last = await bus.readLast(subjects.journalStream, subject);
+    const from = StoredCommit.or(StoredSeal).safeParse(last?.json()).data?.from ?? 0;
+    // A living host may commit faster than this reads.
+    const host = subjects.lastToken(subject);
+    const { read } = await readJournal(bus, subjects, host, from, last?.seq);
     for (const puts of read.values()) for (const put of puts.keys()) named.add(put);
   }
   for (const journal of await listFirstJournals(bus, subjects)) {

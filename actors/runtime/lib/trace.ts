@@ -74,12 +74,12 @@ export function traceOf(came: MsgHdrs | undefined): TraceCarrier | undefined {
   return Object.fromEntries(came.keys().map((name) => [name.toLowerCase(), came.get(name)]));
 }
 
-/** Runs the work in its request and in a span of the trace; without them it just runs the work. */
+/** Runs the work in its request and in a span of the trace; without a carrier it belongs to no request. */
 export function inSpan<T>(work: Work, carrier: TraceCarrier | undefined, run: () => T): T {
-  if (!carrier) return run();
+  if (!carrier) return outsideRequests(run);
   const named = carrier[REQUEST_HEADER];
   const traced = carrier.traceparent === undefined ? run : () => inOpenSpan(work, carrier, run);
-  if (named === undefined) return traced();
+  if (named === undefined) return outsideRequests(traced);
   // The caller of a call records it, with the time that its commit takes.
   const timed = work.way === "call" ? traced : () => timing(work, carrier, traced);
   return inRequestOf(carrier, timed);
@@ -88,7 +88,17 @@ export function inSpan<T>(work: Work, carrier: TraceCarrier | undefined, run: ()
 /** Runs the work in the request of a message, as lines of the log that name it. */
 export function inRequestOf<T>(carrier: TraceCarrier | undefined, work: () => T): T {
   const named = carrier?.[REQUEST_HEADER];
-  return named === undefined ? work() : requests.run({ [REQUEST_HEADER]: named }, work);
+  return named === undefined
+    ? outsideRequests(work)
+    : requests.run({ [REQUEST_HEADER]: named }, work);
+}
+
+/**
+ * Runs work that belongs to no request. Callbacks that serve messages of several requests otherwise run in the request
+ * that scheduled them, and would name it in the messages of others.
+ */
+export function outsideRequests<T>(work: () => T): T {
+  return requests.getStore() === undefined ? work() : requests.exit(work);
 }
 
 /** Records a step as it is. */

@@ -2,7 +2,11 @@
 import { Counter, type Registry } from "prom-client";
 import { declaredMetric } from "../../../schemas/metrics.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
-import { type RequestStep, StepsMessage } from "../../../schemas/request-step.ts";
+import {
+  type RequestStep,
+  StepsMessage,
+  TRACE_MESSAGES_PER_SUBJECT_MAX,
+} from "../../../schemas/request-step.ts";
 import { STREAMS, traceSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -17,12 +21,8 @@ export const STEPS_WAITING_MAX = 10_000;
 export const STEPS_PER_REQUEST_MAX = 300;
 /** Requests whose steps a process counts; past it, it counts anew, and a long request may write more steps. */
 const REQUESTS_COUNTED_MAX = 10_000;
-/** Steps of one message: with the longest texts it stays below the bus's limit of a message. */
-const STEPS_PER_MESSAGE_MAX = 400;
-/** Messages that a search reads; a subject of a full stream holds about as many. */
-const MESSAGES_READ_MAX = 10_000;
-/** Steps that are shown of one request. */
-export const STEPS_SHOWN_MAX = 1_000;
+/** Steps of one message. With the longest texts, each character escaped, they take 800 kB: the bus takes 1 MiB. */
+const STEPS_PER_MESSAGE_MAX = 60;
 
 interface RecorderParts {
   bus: Bus;
@@ -95,19 +95,18 @@ function messageOf(steps: readonly RequestStep[]): StepsMessage {
   };
 }
 
-/** The steps of all requests under an id, the earliest first; the newest STEPS_SHOWN_MAX. */
+/** Returns the steps of all requests under an id, the earliest first. */
 export async function readSteps(
   bus: Bus,
   requestId: string,
   signal: AbortSignal,
 ): Promise<RequestStep[]> {
-  const wanted = { count: MESSAGES_READ_MAX, waitMs: 0, signal };
+  const wanted = { count: TRACE_MESSAGES_PER_SUBJECT_MAX, waitMs: 0, signal };
   const lines = await new BusLines(bus, STREAMS.traces).read(traceSubject(requestId), wanted);
   return lines
     .filter(({ text }) => text.includes(requestId))
     .flatMap(({ text }) => StepsMessage.safeParse(parseJson(text)).data?.runs ?? [])
     .filter(({ request }) => request === requestId)
     .flatMap(({ request, run, steps }) => steps.map((step) => ({ ...step, request, run })))
-    .sort((one, other) => one.at - other.at)
-    .slice(-STEPS_SHOWN_MAX);
+    .sort((one, other) => one.at - other.at);
 }

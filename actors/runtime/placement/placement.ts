@@ -68,6 +68,8 @@ export class Placement {
   /** Buckets whose leases and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
+  /** A renewal that confirmations share. */
+  #confirming: Promise<void> | undefined;
 
   /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
   constructor(parts: {
@@ -159,10 +161,20 @@ export class Placement {
     return this.#lease.holds;
   }
 
-  /** True if the store still has the epoch that the shard was opened under; else gives up the name of this host. */
+  /**
+   * True if the lease lives and the store has the epoch under which the shard was opened. If it has another epoch, the
+   * host gives up its name.
+   */
   async confirm(shard: number, epoch: number): Promise<boolean> {
+    const { id } = this.#lease;
+    // A leader that has lost the other servers answers reads for up to 20 s, but it stores no renewal.
+    this.#confirming ??= this.#lease.renew().finally(() => {
+      this.#confirming = undefined;
+    });
+    await this.#confirming;
+    if (!this.#lease.holds || this.#lease.id !== id) return false;
     const known = await this.#readEpoch(shard);
-    if (known.sequence === epoch) return true;
+    if (known.sequence === epoch) return known.owner === id;
     this.#learn(shard, known);
     return false;
   }
@@ -283,6 +295,8 @@ export class Placement {
     try {
       const known = this.#epochs.get(shard);
       if (known?.owner && known.owner !== id && !(await this.#isGone(known.owner))) return false;
+      // The host may have another name by now, whose journal is open.
+      if (this.#lease.id !== id) return true;
       const epoch = await this.#takeOver(shard, known, id);
       await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
@@ -301,7 +315,8 @@ export class Placement {
   async #takeOver(shard: number, known: KnownEpoch | undefined, owner: string): Promise<number> {
     await this.#host.openJournal(shard, owner);
     // A shard that this host owns and has not open: nothing was committed under its epoch.
-    const sources = known && (known.owner !== owner || known.from) ? sourcesOf(known) : NOBODY;
+    const isOwn = known?.owner === owner && !known.from && known.firstJournals.length === 0;
+    const sources = known && !isOwn ? sourcesOf(known) : NOBODY;
     const { from, firstJournals } = sources;
     const taken = { owner, from, firstJournals };
     const epoch = await this.#writeEpoch(shard, taken, known?.sequence ?? 0);
@@ -383,6 +398,9 @@ export class Placement {
       if (this.#epochs.values().some(isNamed)) continue;
       try {
         if (!(await this.#isGone(host))) continue;
+        // The watch may lag: only the leader knows that no epoch names a host that is gone.
+        const shards = Array.from({ length: SHARDS }, (_, shard) => this.#readEpoch(shard));
+        if ((await Promise.all(shards)).some(isNamed)) continue;
         await this.#host.forgetJournal(host);
         this.#journals.delete(host);
       } catch (error) {

@@ -37,6 +37,7 @@ export class BusLines implements StoredLines {
 
   async read(subject: string, wanted: LinesWanted): Promise<StoredLine[]> {
     const { waitMs, signal } = wanted;
+    if (waitMs === 0) return await this.#stored(subject, wanted);
     const printed = Promise.withResolvers<void>();
     const subscription = this.#bus.connection.subscribe(subject, {
       callback: () => printed.resolve(),
@@ -46,7 +47,7 @@ export class BusLines implements StoredLines {
     signal.addEventListener("abort", leave, { once: true });
     try {
       const there = await this.#stored(subject, wanted);
-      if (there.length > 0 || waitMs === 0) return there;
+      if (there.length > 0) return there;
       await printed.promise;
       if (signal.aborted) return [];
       await new Promise((resolve) => setTimeout(resolve, STORED_MS));

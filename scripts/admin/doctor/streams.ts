@@ -1,7 +1,7 @@
 /** Looks at the streams of the bus: their copies, and the room that is left in them. */
 import { DiscardPolicy } from "@nats-io/jetstream";
 import { readStreams, type StreamFigures } from "../../../actors/runtime/observe/queues.ts";
-import { STREAMS } from "../../../schemas/subjects.ts";
+import { LOSABLE_STREAMS } from "../../../schemas/subjects.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
 /** The share of a stream's bytes from which it counts as nearly full. */
@@ -26,7 +26,7 @@ export async function checkStreams({
   if (streams === undefined) return [NO_ANSWER];
   if (streams.length === 0) return [good("streams", "none: the first start makes them", "streams")];
   const findings = streams.flatMap((stream) => [
-    ...copiesFinding(stream, stream.stream === STREAMS.cache ? 1 : replicas),
+    ...copiesFinding(stream, LOSABLE_STREAMS.has(stream.stream) ? 1 : replicas),
     ...roomFinding(stream),
   ]);
   if (findings.length > 0) return findings;
