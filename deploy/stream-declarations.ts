@@ -11,7 +11,7 @@ import { nanos } from "@nats-io/transport-node";
 import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
 import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX } from "../schemas/limits.ts";
-import { RENDER_JOBS_STORE_BYTES_MAX, RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
+import { RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import { TRACE_MESSAGES_PER_SUBJECT_MAX } from "../schemas/request-step.ts";
 import {
@@ -225,7 +225,7 @@ const RENDER_JOBS_STREAM: StreamDeclaration = {
   allow_rollup_hdrs: true,
   // Removes what a process that was killed left behind.
   max_age: nanos(RENDER_JOBS_STORE_MS),
-  max_bytes: RENDER_JOBS_STORE_BYTES_MAX,
+  max_bytes: RENDER_JOBS_STORE.bytesMax,
   discard: DiscardPolicy.New,
 };
 

@@ -1,5 +1,6 @@
 /** The names of subjects, streams and keys on the bus. They are built and read here and nowhere else. */
 import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
+import { RENDER_JOBS_STORE_BYTES_MAX } from "./rendering/limits.ts";
 
 export const STREAMS = {
   mail: "MAIL",
@@ -19,8 +20,12 @@ export const STREAMS = {
 /** Streams with one copy on every bus. Their content may be lost at any time. */
 export const LOSABLE_STREAMS: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.traces]);
 
-/** The object store of rendering jobs: the name that `nats object` knows, and its stream. */
-export const RENDER_JOBS_STORE = { bucket: "render-jobs", stream: STREAMS.renderJobs } as const;
+/** The object store of rendering jobs: the name that `nats object` knows, its stream, and the bytes of that. */
+export const RENDER_JOBS_STORE = {
+  bucket: "render-jobs",
+  stream: STREAMS.renderJobs,
+  bytesMax: RENDER_JOBS_STORE_BYTES_MAX,
+} as const;
 /** The streams of blobs, by the first token of their names. */
 export const BLOB_STREAMS = {
   crawl: STREAMS.crawl,
@@ -222,6 +227,11 @@ export const objectSubjects = (bucket: string) => ({
   all: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
   /** The pieces of one object, in order. `nuid` is the name that its writer gave them. */
   pieces: (nuid: string) => `$O.${bucket}.C.${nuid}`,
+  /** Size and digest of an object. Its name, in ASCII, is there in base64 for URLs with padding. */
+  about: (name: string) => {
+    const text = Buffer.from(name).toString("base64");
+    return `$O.${bucket}.M.${text.replaceAll("+", "-").replaceAll("/", "_")}`;
+  },
 });
 /** The name of the blob that a subject belongs to. */
 export const blobNameOf = (subject: string) =>

@@ -331,6 +331,18 @@ describe("render-jobs", () => {
     expect(jobs.now).to.be.at.least(createdAt + 2 * RENDER_JOB_KEPT_MS);
   });
 
+  it("tend() forgets an account whose last webhook ended after its last job", () => {
+    jobs.create(1, { webhook: WEBHOOK });
+    jobs.complete(1);
+    while (jobs.rows.size > 0) jobs.remind("tend");
+    expect([jobs.forgotten, jobs.state.tendAt]).to.deep.equal([0, undefined]);
+    for (let twice = 0; twice < 2; twice++) {
+      jobs.ask("webhookEnded", { id: id(1), status: "failed" });
+    }
+    jobs.remind("tend");
+    expect(jobs.forgotten).to.equal(1);
+  });
+
   it("tend() sends no more at once than a transition may, whatever the webhooks are", () => {
     // JSON writes each of these characters as six.
     const url = `https://x/${"\u0001".repeat(JOB_WEBHOOK_URL_CHARS_MAX - 10)}`;

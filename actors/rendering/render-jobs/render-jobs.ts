@@ -137,6 +137,8 @@ export const renderJobsActor = defineActor(renderJobs, {
       draft.state.webhooks = Math.max(0, state.webhooks - 1);
       const job = draft.row(id);
       if (job?.webhook) draft.write(id, { ...job, webhook: { ...job.webhook, status } });
+      // The last reminder may have left the state to this webhook.
+      if (draft.state.webhooks === 0 && draft.jobs().length === 0) draft.remindBy(draft.now);
       return draft.transition();
     },
 

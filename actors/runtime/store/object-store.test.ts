@@ -116,6 +116,39 @@ describe("ObjectStore", function () {
     expect(await store.capacity()).to.equal(config.max_bytes);
   });
 
+  it("capacity() of an unlimited stream is what it is declared with", async () => {
+    const { streams } = world.bus.jetstream;
+    const { config } = await streams.info(STREAMS.renderJobs);
+    await streams.update(STREAMS.renderJobs, { max_bytes: -1 });
+    try {
+      const unlimited = new ObjectStore(world.bus, systemClock, RENDER_JOBS_STORE);
+      expect(await unlimited.capacity()).to.equal(RENDER_JOBS_STORE.bytesMax);
+    } finally {
+      await streams.update(STREAMS.renderJobs, { max_bytes: config.max_bytes });
+    }
+  });
+
+  it("remove() frees a store that is full to the last byte, also when it is called twice", async () => {
+    await store.putBytes("fill>>>???", randomBytes(1));
+    const { streams } = world.bus.jetstream;
+    const { config, state } = await streams.info(STREAMS.renderJobs);
+    await streams.update(STREAMS.renderJobs, { max_bytes: state.bytes });
+    try {
+      expect((await refusalOf(store.putBytes("more", randomBytes(1)))).code).to.equal(
+        "storage_full",
+      );
+      await store.remove("fill>>>???");
+      await store.remove("fill>>>???");
+      await store.remove("never stored");
+      expect(await store.get("fill>>>???")).to.equal(undefined);
+      const after = await streams.info(STREAMS.renderJobs);
+      expect(after.state.messages).to.equal(state.messages - 2);
+      await store.putBytes("m", randomBytes(1));
+    } finally {
+      await streams.update(STREAMS.renderJobs, { max_bytes: config.max_bytes });
+    }
+  });
+
   it("nats object lists, describes and reads what put() stored", async function () {
     const cli = await natsCliOrSkip(this);
     const content = randomBytes(BLOB_CHUNK_BYTES + 5);

@@ -37,14 +37,21 @@ export class ObjectStore {
   readonly #clock: Clock;
   readonly #bucket: string;
   readonly #stream: string;
+  readonly #bytesMax: number;
   #store: Promise<NatsObjectStore> | undefined;
   #capacity: { bytes: number; at: number } | undefined;
 
-  constructor(bus: Bus, clock: Clock, { bucket, stream }: { bucket: string; stream: string }) {
+  /** `bytesMax` is the capacity of a stream that has no limit of its own. */
+  constructor(
+    bus: Bus,
+    clock: Clock,
+    { bucket, stream, bytesMax }: { bucket: string; stream: string; bytesMax: number },
+  ) {
     this.#bus = bus;
     this.#clock = clock;
     this.#bucket = bucket;
     this.#stream = stream;
+    this.#bytesMax = bytesMax;
   }
 
   /** Stores bytes, repeatedly while the bus is away. Rejects with `storage_full` or `unavailable`. */
@@ -88,22 +95,35 @@ export class ObjectStore {
     return { bytes: info.size, chunks: this.#read(info, signal) };
   }
 
-  /** Removes an object, if it is there. A reader of it is cut off. */
+  /**
+   * Removes an object, if it is there. A reader of it is cut off. The library would write a mark of the removal first,
+   * and a full store has no room for that.
+   */
   async remove(name: string): Promise<void> {
     const store = await this.#open();
-    const remove = () => this.#bus.whileConnected(() => store.delete(name));
+    const { streams } = this.#bus.jetstream;
+    const remove = () =>
+      this.#bus.whileConnected(async () => {
+        const info = await store.info(name);
+        if (!info || info.deleted) return;
+        const subjects = objectSubjects(this.#bucket);
+        // In this order, a removal that breaks off can be repeated.
+        await streams.purge(this.#stream, { filter: subjects.pieces(info.nuid) });
+        await streams.purge(this.#stream, { filter: subjects.about(name) });
+      });
     await persist(this.#clock, `remove ${name}`, remove);
   }
 
-  /** The bytes that the whole store may hold. */
+  /** The bytes that the whole store may hold. An operator may make it unlimited: then those it is declared with. */
   async capacity(): Promise<number> {
     const now = this.#clock.monotonic();
     if (this.#capacity && now - this.#capacity.at < CAPACITY_KNOWN_MS) return this.#capacity.bytes;
     const { streams } = this.#bus.jetstream;
     const look = () => this.#bus.whileConnected(() => streams.info(this.#stream));
     const { config } = await persist(this.#clock, `look at ${this.#bucket}`, look);
-    this.#capacity = { bytes: config.max_bytes, at: now };
-    return config.max_bytes;
+    const bytes = config.max_bytes > 0 ? config.max_bytes : this.#bytesMax;
+    this.#capacity = { bytes, at: now };
+    return bytes;
   }
 
   async *#read(info: ObjectInfo, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {

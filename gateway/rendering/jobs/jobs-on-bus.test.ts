@@ -26,6 +26,7 @@ import { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import { objectSubjects, RENDER_JOBS_STORE } from "../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
+import { pageTexts } from "../../../scripts/testing/pdf-file.ts";
 import { guard, openPool, renderParts } from "../../../scripts/testing/printer.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { WebSite } from "../../../scripts/testing/web-site.ts";
@@ -108,6 +109,13 @@ describe("rendering jobs on the bus", function () {
     const body: any = isJson ? JSON.parse(bytes.toString()) : undefined;
     return { status: response.status, headers: response.headers, bytes, body };
   };
+  const startedBy = async (form: FormData): Promise<string> => {
+    const more = { ...headers, Prefer: "respond-async" };
+    const response = await fetch(`${base}/pdf`, { method: "POST", headers: more, body: form });
+    const { result } = (await response.json()) as { result: { id: string } };
+    expect(response.status).to.equal(202);
+    return result.id;
+  };
   const start = async (call: string, json: object): Promise<string> => {
     const { status, body } = await ask(`/${call}`, "POST", json, { Prefer: "respond-async" });
     expect(status, JSON.stringify(body)).to.equal(202);
@@ -153,6 +161,45 @@ describe("rendering jobs on the bus", function () {
     });
     // Of its objects only the result is left.
     await until("the request is removed", async () => (await stored()).length === 1);
+  });
+
+  it("renders files that came as JSON or as a form, with the style that they bring along", async () => {
+    const page = "# Top\n\n<link rel=stylesheet href=a/x.css><p>shown</p><p class=no>hidden</p>";
+    const style = ".no { display: none }";
+    const base64 = (content: string) => Buffer.from(content).toString("base64");
+    const files = [
+      { name: "index.md", base64: base64(page) },
+      { name: "a/x.css", base64: base64(style) },
+    ];
+    const form = new FormData();
+    form.append("files", new Blob([page]), "index.md");
+    form.append("files", new Blob([style]), "a/x.css");
+    for (const id of [await start("pdf", { files }), await startedBy(form)]) {
+      expect(await ended(id)).to.include({ status: "completed" });
+      const { bytes } = await ask(`/jobs/${id}/result`);
+      expect(pageTexts(bytes)).to.deep.equal(["Topshown"]);
+    }
+  });
+
+  it("joins sources, and names the one that fails", async () => {
+    const files = [{ name: "two.md", base64: Buffer.from("# zwei").toString("base64") }];
+    const pdfOptions = {
+      ...{ displayHeaderFooter: true, headerTemplate: "<span></span>", margin: { bottom: "2cm" } },
+      footerTemplate:
+        "<i style='font-size:9px'><b class=pageNumber></b>of<b class=totalPages></b></i>",
+    };
+    const sources = [{ html: "eins" }, { file: "two.md" }];
+    const id = await start("pdf", { files, sources, pdfOptions });
+    expect(await ended(id)).to.include({ status: "completed" });
+    const { bytes } = await ask(`/jobs/${id}/result`);
+    expect(pageTexts(bytes)).to.deep.equal(["eins1of2", "zwei2of2"]);
+    const failing = await start("pdf", { sources: [{ html: "x" }, { url: "http://127.0.0.1/" }] });
+    const { status, error } = await ended(failing);
+    expect([status, error.message.endsWith("(sources/1)")], error.message).to.deep.equal([
+      ...["failed", true],
+    ]);
+    const { headers: failed } = await ask(`/jobs/${failing}/result`);
+    expect(Number(failed.get("x-browser-ms-used"))).to.be.above(0);
   });
 
   it("answers a failed job with the refusal of the call", async () => {

@@ -50,6 +50,8 @@ describe("routes of rendering jobs", () => {
       ...{ method: "POST", json: { html: "x" }, headers: ASYNC },
     });
     expect(younger.headers.get("location")).to.match(/\/browser-run\/jobs\/[0-9a-f]{32}$/);
+    const { headers: slash } = await post("pdf/?cacheTTL=0", { html: "x" }, ASYNC);
+    expect(slash.get("location")).to.match(/\/browser-rendering\/jobs\/[0-9a-f]{32}$/);
   });
 
   it("a call without the preference answers itself, and refuses a webhook", async () => {

@@ -61,7 +61,8 @@ export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handl
     const [path = ""] = response.req.originalUrl.split("?");
     response.status(202).set({
       "Preference-Applied": "respond-async",
-      Location: path.replace(/[^/]*$/, `jobs/${job.id}`),
+      // Express takes a path with a slash at its end too.
+      Location: path.replace(/[^/]*\/?$/, `jobs/${job.id}`),
     });
     response.json(success(wireJob(job)));
   };

@@ -78,6 +78,11 @@ describe("files of a page", () => {
     expect(faultsOf({ files: [INDEX, file("x".repeat(FILE_NAME_CHARS_MAX))] })).to.deep.equal([]);
     const long = faultsOf({ files: [INDEX, file("x".repeat(FILE_NAME_CHARS_MAX + 1))] });
     expect(long).to.have.length(1);
+    // A name that becomes longer is refused, so that what is accepted is accepted again.
+    expect("\u0958".normalize()).to.have.length(2);
+    const growing = (count: number) => ({ files: [INDEX, file("\u0958".repeat(count))] });
+    expect(faultsOf(PdfRequest.parse(growing(FILE_NAME_CHARS_MAX / 2)))).to.deep.equal([]);
+    expect(faultsOf(growing(FILE_NAME_CHARS_MAX / 2 + 1))).to.have.length(1);
   });
 
   it("are base64, also of many megabytes", () => {

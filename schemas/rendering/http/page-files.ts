@@ -11,14 +11,14 @@ const NAMES_SHOWN = 5;
 
 const FileName = z
   .string()
+  // Some systems write "é" as two characters where a document names it by one. Other characters become longer by this.
+  .normalize()
   .min(1)
   .max(FILE_NAME_CHARS_MAX)
   .superRefine((name, context) => {
     const message = nameFault(name);
     if (message !== undefined) context.addIssue({ code: "custom", message });
-  })
-  // Some systems write "é" as two characters where a document names it by one.
-  .transform((name) => name.normalize());
+  });
 
 const Base64 = z.string().refine((text) => isBase64(text), { error: "Expected text in base64" });
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import { markdownHtml } from "./markdown-html.ts";
-import { renderMarkdown } from "./render-markdown.ts";
+import { MARKDOWN_PAGES_AT_ONCE_MAX, markdownPlaces, renderMarkdown } from "./render-markdown.ts";
 
 describe("pages of Markdown", () => {
   const limits = { signal: new AbortController().signal, clock: systemClock };
@@ -31,4 +31,22 @@ describe("pages of Markdown", () => {
     expect(refused.code).to.equal("page_not_printable");
     expect(refused.message).to.contain("longer than 1 ms");
   }).timeout(20_000);
+
+  it("are made MARKDOWN_PAGES_AT_ONCE_MAX at a time; the next one waits, or is given up", async () => {
+    const running = Array.from({ length: MARKDOWN_PAGES_AT_ONCE_MAX }, () =>
+      renderMarkdown("# x", limits),
+    );
+    expect([markdownPlaces.free, markdownPlaces.waiting]).to.deep.equal([0, 0]);
+    const left = new AbortController();
+    const refused = renderMarkdown("# x", { ...limits, signal: left.signal }).catch(
+      (error: Error) => error.message,
+    );
+    const next = renderMarkdown("# next", limits);
+    expect(markdownPlaces.waiting).to.equal(2);
+    left.abort(new Error("left"));
+    expect(await refused).to.equal("left");
+    expect(await next).to.contain("next");
+    await Promise.all(running);
+    expect(markdownPlaces.free).to.equal(MARKDOWN_PAGES_AT_ONCE_MAX);
+  }).timeout(40_000);
 });

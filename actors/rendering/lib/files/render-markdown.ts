@@ -3,16 +3,34 @@ import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 
 /** Time and memory of one document. A guide of 1 MB takes 0.3 s and some 100 MB with its thread. */
 export const MARKDOWN_PAGE_MS = 15_000;
 const MARKDOWN_PAGE_HEAP_MIB_MAX = 512;
+/** Documents of one process at a time: together they take as much memory as one join of PDFs. */
+export const MARKDOWN_PAGES_AT_ONCE_MAX = 2;
 
-/** Resolves to the HTML of the page. */
+/** The places of documents in this process. */
+export const markdownPlaces = new Semaphore(MARKDOWN_PAGES_AT_ONCE_MAX);
+
+/** Resolves to the HTML of the page. Its time counts from when it has a place. */
 export async function renderMarkdown(
   markdown: string,
   { signal, clock, ms = MARKDOWN_PAGE_MS }: { signal: AbortSignal; clock: Clock; ms?: number },
+): Promise<string> {
+  const leavePlace = await markdownPlaces.take(signal);
+  try {
+    return await onThread(markdown, { signal, clock, ms });
+  } finally {
+    leavePlace();
+  }
+}
+
+async function onThread(
+  markdown: string,
+  { signal, clock, ms }: { signal: AbortSignal; clock: Clock; ms: number },
 ): Promise<string> {
   const worker = new Worker(moduleBeside(import.meta.url, "./markdown-html-thread"), {
     resourceLimits: { maxOldGenerationSizeMb: MARKDOWN_PAGE_HEAP_MIB_MAX },

@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
+import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 import type { PdfPart } from "./join-pdfs.ts";
 import type { JoinStep } from "./join-thread.ts";
@@ -10,16 +11,38 @@ import type { PdfOverlay } from "./stamp-pages.ts";
 
 /** Memory of the objects of the parts; their bytes come on top. 1,200 pages of text need less than 250 MiB with both. */
 const JOIN_HEAP_MIB_MAX = 1_024;
+/** Joins of one process at a time: with their parts, two may take as much memory as two renderers. */
+export const JOINS_AT_ONCE_MAX = 2;
+
+/** The places of joins in this process. */
+export const joinPlaces = new Semaphore(JOINS_AT_ONCE_MAX);
+
+interface JoinerParts {
+  signal: AbortSignal;
+  leavePlace: () => void;
+  heapMibMax: number;
+}
 
 export class PdfJoiner implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #signal: AbortSignal;
+  readonly #leavePlace: () => void;
   /** Rejects when the thread has ended. */
   readonly #lost: Promise<never>;
 
-  /** The signal gives the work up. */
-  constructor(signal: AbortSignal, { heapMibMax = JOIN_HEAP_MIB_MAX } = {}) {
+  /** Starts a thread once there is a place for it. The signal gives the work up. */
+  static async open(
+    signal: AbortSignal,
+    { heapMibMax = JOIN_HEAP_MIB_MAX } = {},
+  ): Promise<PdfJoiner> {
+    const leavePlace = await joinPlaces.take(signal);
+    return new PdfJoiner({ signal, leavePlace, heapMibMax });
+  }
+
+  /** Use `open`. */
+  constructor({ signal, leavePlace, heapMibMax }: JoinerParts) {
     this.#signal = signal;
+    this.#leavePlace = leavePlace;
     this.#worker = new Worker(moduleBeside(import.meta.url, "./join-thread"), {
       resourceLimits: { maxOldGenerationSizeMb: heapMibMax },
       // The thread needs no environment of this process.
@@ -44,7 +67,11 @@ export class PdfJoiner implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#worker.terminate();
+    try {
+      await this.#worker.terminate();
+    } finally {
+      this.#leavePlace();
+    }
   }
 
   async #run(step: JoinStep): Promise<unknown> {

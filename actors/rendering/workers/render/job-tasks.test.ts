@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { expect } from "chai";
+import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
 import { RENDER_JOB_RESERVED_BYTES } from "../../../../schemas/rendering/limits.ts";
 import {
   type JobResult,
@@ -13,7 +15,7 @@ import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
-import { JobTasks } from "./job-tasks.ts";
+import { JOB_STORING_MS, JobTasks } from "./job-tasks.ts";
 
 const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);
@@ -24,6 +26,9 @@ class Scene {
   readonly objects = new MemoryObjects();
   readonly asked: { message: string; bytes?: number }[] = [];
   isWanted = true;
+  beginMs = 0;
+  /** The deadline that the handler of the call was given. */
+  deadlineAt: number | undefined;
   refusal: ActorError | undefined;
   /** The signal that the handler of the call was given. */
   signal: AbortSignal | undefined;
@@ -39,8 +44,9 @@ class Scene {
   async run(task: Partial<TaskContext> = {}) {
     const request = Buffer.from(JSON.stringify(this.request));
     await this.objects.putBytes(requestObjectOf(ACCOUNT, ID), request);
-    const pdf = async (_: never, { signal }: TaskContext) => {
+    const pdf = async (input: { deadlineAt: number }, { signal }: TaskContext) => {
       this.signal = signal;
+      this.deadlineAt = input.deadlineAt;
       return { reply: { browserMs: 7, bytes: this.#bytes }, chunks: this.#pieces };
     };
     const handlers = new Proxy({}, { get: () => pdf }) as never;
@@ -48,6 +54,7 @@ class Scene {
     const call = (async (_: unknown, key: string, message: string, input: { bytes?: number }) => {
       expect(key).to.equal(ACCOUNT);
       this.asked.push({ message, ...(input.bytes !== undefined && { bytes: input.bytes }) });
+      if (message === "begin") await systemClock.wait(this.beginMs);
       if (message === "begin") return { isWanted: this.isWanted, call: "pdf", cacheTtlS: 0 };
       if (message === "reserve" && this.refusal) throw this.refusal;
       return { isWanted: this.isWanted };
@@ -105,6 +112,31 @@ describe("JobTasks", () => {
     expect(scene.signal?.aborted).to.equal(true);
   });
 
+  it("run() ends its page JOB_STORING_MS before the task, however long begin() takes", async () => {
+    const scene = new Scene(pieces(1, 10), 10);
+    scene.beginMs = 50;
+    const startedAt = systemClock.now();
+    await scene.run();
+    const pageMs = (scene.deadlineAt ?? 0) - startedAt;
+    expect(pageMs).to.be.within(0, TASK_RUN_MS_MAX - JOB_STORING_MS + scene.beginMs / 2);
+  });
+
+  it("run() fails a job whose page is past its deadline, with its browser time and no dead letter", async () => {
+    const late = new ActorError("deadline_exceeded", "Cannot print the page", { browserMs: 99 });
+    const scene = new Scene(broken(late), null);
+    const { send } = await scene.run();
+    const used = { ms: 99, taskId: "task" };
+    const error = { code: late.code, message: late.message, details: { browserMs: 99 } };
+    expect(send.map(({ kind, message, input }) => [kind, message, input])).to.deep.equal([
+      [account.kind, "browserUsed", used],
+      [renderJobs.kind, "ended", { id: ID, task: "task", error }],
+    ]);
+    // The host ends this task as it ends any other.
+    const signal = AbortSignal.abort(late);
+    const ended = new Scene(broken(late), null);
+    expect((await refusalOf(ended.run({ signal }))).code).to.equal("deadline_exceeded");
+  });
+
   it("run() aborts the page of a job that is cancelled", async () => {
     const scene: Scene = new Scene(
       untilAborted(() => scene.signal),
@@ -129,6 +161,11 @@ describe("JobTasks", () => {
 
 async function* pieces(count: number, bytes: number) {
   for (let index = 0; index < count; index++) yield new Uint8Array(bytes);
+}
+
+async function* broken(error: Error) {
+  yield new Uint8Array(1);
+  throw error;
 }
 
 async function* untilAborted(signalOf: () => AbortSignal | undefined) {

@@ -26,6 +26,12 @@ import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
 import { failed } from "./render-tasks.ts";
 
+/**
+ * The time that a task has left once its page's time is over: to close the page, store the result and report the end.
+ * A task that runs into TASK_RUN_MS_MAX itself loses its browser time and leaves a dead letter.
+ */
+export const JOB_STORING_MS = 30_000;
+
 /** The result of a call's handler. */
 interface Answered {
   reply: { browserMs: number; bytes: number | null; status?: number | undefined };
@@ -56,6 +62,8 @@ export class JobTasks {
   }
 
   async run({ id }: { id: string }, task: TaskContext): Promise<{ send: readonly Envelope[] }> {
+    // The host counts from before `begin`, which may take long.
+    const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX - JOB_STORING_MS;
     const job = { account: task.key, id };
     const ofTask = { id, task: task.id };
     const begun = await task.call(renderJobs, job.account, "begin", ofTask);
@@ -67,7 +75,6 @@ export class JobTasks {
     try {
       const signal = AbortSignal.any([task.signal, cancelled.signal]);
       const parameters = await this.#parametersOf(job, call, signal);
-      const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX;
       const input = { account: job.account, parameters, deadlineAt, cacheTtlS };
       const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
       const form = answerFormOf(call, parameters);
@@ -75,6 +82,11 @@ export class JobTasks {
       const { send = [] } = answered;
       const ended = envelope(renderJobs, job.account, "ended", { ...ofTask, result });
       return { send: [...(typeof send === "function" ? send() : send), ended] };
+    } catch (error) {
+      // A page that takes too long is no fault of the platform: rejecting with this code would leave a dead letter.
+      const isLate = error instanceof ActorError && error.code === "deadline_exceeded";
+      if (!isLate || task.signal.aborted) throw error;
+      return { send: jobFailed({ id }, error, task) };
     } finally {
       finished.abort(OVER);
       // Closes a page whose answer was not read to its end.
@@ -151,7 +163,7 @@ export class JobTasks {
   }
 }
 
-/** Reports a job whose task was given up, and its browser time. */
+/** Reports a job that has failed, and its browser time. */
 export function jobFailed(
   { id }: { id: string },
   error: ActorError,

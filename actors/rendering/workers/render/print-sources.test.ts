@@ -8,12 +8,14 @@ import {
   PDFString,
 } from "@cantoo/pdf-lib";
 import { expect } from "chai";
+import { ActorError } from "../../../../schemas/errors.ts";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
+import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
-import { PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
+import { JOINS_AT_ONCE_MAX, joinPlaces, PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
 import { printSources } from "./print-sources.ts";
 
 const file = (name: string, text: string) => ({
@@ -205,7 +207,7 @@ describe("PDF of several sources", function () {
 
   it("is refused where joining takes too much memory, also between two steps", async () => {
     const { bytes } = await print(pool, { html: "one" });
-    await using joiner = new PdfJoiner(new AbortController().signal, { heapMibMax: 4 });
+    await using joiner = await PdfJoiner.open(new AbortController().signal, { heapMibMax: 4 });
     const part = { pdf: bytes, address: undefined };
     const refused = await refusalOf(joiner.add(part));
     expect(refused.code).to.equal("page_not_printable");
@@ -215,10 +217,36 @@ describe("PDF of several sources", function () {
 
   it("ends its thread when it is given up", async () => {
     const left = new AbortController();
-    const joiner = new PdfJoiner(left.signal);
+    const joiner = await PdfJoiner.open(left.signal);
     left.abort(new Error("left"));
     const part = { pdf: new Uint8Array(), address: undefined };
     expect(await joiner.add(part).catch((error: Error) => error.message)).to.equal("left");
     await joiner[Symbol.asyncDispose]();
+  });
+
+  it("is joined JOINS_AT_ONCE_MAX at a time; the next one waits, computes once it has a place, and keeps its browser time", async () => {
+    const { signal } = new AbortController();
+    const held = await Promise.all(
+      Array.from({ length: JOINS_AT_ONCE_MAX }, () => PdfJoiner.open(signal)),
+    );
+    const { sources = [], ...parameters } = PdfRequest.parse({ sources: [{ html: "x" }] });
+    const left = new AbortController();
+    const waits: boolean[] = [];
+    const setWaiting = (isWaiting: boolean) => waits.push(isWaiting);
+    const task = { parameters, sources, deadlineAt: Date.now() + 50_000, setWaiting };
+    const limits = { signal, clock: systemClock };
+    const printed = printSources(pool, task, limits);
+    const refused = refusalOf(printSources(pool, task, { ...limits, signal: left.signal }));
+    await until("both wait", () => joinPlaces.waiting === 2);
+    expect(waits.at(-1)).to.equal(true);
+    left.abort(new ActorError("browser_time_exceeded", "Cannot render page"));
+    const { message, details } = await refused;
+    expect(message).to.equal("Cannot render page (joining)");
+    expect(details.browserMs).to.be.above(0);
+    await held[0]?.[Symbol.asyncDispose]();
+    expect((await printed).trailer().pages).to.equal(1);
+    expect(waits.at(-1)).to.equal(false);
+    await held[1]?.[Symbol.asyncDispose]();
+    expect(joinPlaces.free).to.equal(JOINS_AT_ONCE_MAX);
   });
 });

@@ -3,6 +3,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import type { Source } from "../../../../schemas/rendering/http/page-files.ts";
 import { JOINED_PDF_BYTES_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
@@ -19,11 +20,17 @@ interface Printing {
   pool: BrowserPool;
   task: PdfTask;
   limits: { signal: AbortSignal; clock: Clock };
-  joiner: PdfJoiner;
   /** Bytes of the PDFs of all sources. */
   bytesMax: number;
   /** Browser time and bytes so far. */
   spent: { browserMs: number; bytes: number };
+}
+
+/** A source's page in print, and its PDF until that is joined. */
+interface PrintedPart {
+  about: Omit<PrintedSource, "sizes">;
+  pdf: Uint8Array;
+  address: string | undefined;
 }
 
 /** Rejects as `printPdf` does. The status is the highest that a site answered. */
@@ -35,21 +42,13 @@ export async function printSources(
     ...limits
   }: { signal: AbortSignal; clock: Clock; bytesMax?: number },
 ): Promise<PrintedPdf> {
-  await using joiner = new PdfJoiner(limits.signal);
   const spent = { browserMs: 0, bytes: 0 };
-  const printing = { pool, task, limits, joiner, bytesMax, spent };
-  const printed: PrintedSource[] = [];
+  const printing = { pool, task, limits, bytesMax, spent };
+  const parts: PrintedPart[] = [];
   for (const [index, source] of sources.entries()) {
-    printed.push(await named(`sources/${index}`, printing, () => print(printing, index, source)));
+    parts.push(await named(`sources/${index}`, printing, () => print(printing, index, source)));
   }
-  const { pdfOptions } = task.parameters;
-  const overlays = pdfOptions?.displayHeaderFooter
-    ? await named("header and footer", printing, () => overlay(printing, printed))
-    : [];
-  // What is left to do needs no browser.
-  task.setWaiting?.(true);
-  const properties = { title: printed[0]?.title ?? "", ...printed[0]?.properties };
-  const bytes = await joiner.finish({ ...properties, ...pdfOptions?.metadata }, overlays);
+  const { bytes, printed } = await named("joining", printing, () => join(printing, parts));
   const statuses = printed.flatMap(({ status = [] }) => status);
   const status = statuses.length > 0 ? { status: Math.max(...statuses) } : {};
   const pages = printed.reduce((sum, { sizes }) => sum + sizes.length, 0);
@@ -63,6 +62,30 @@ export async function printSources(
   };
 }
 
+/** Joins the parts once all are printed, so that no slow site holds a place of joins. */
+async function join(printing: Printing, parts: PrintedPart[]) {
+  const { task, limits } = printing;
+  const { pdfOptions } = task.parameters;
+  const error = () =>
+    new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
+  const ms = task.deadlineAt - limits.clock.now();
+  using deadline = new Timeout({ ms, error, clock: limits.clock });
+  task.setWaiting?.(true);
+  await using joiner = await PdfJoiner.open(AbortSignal.any([limits.signal, deadline.signal]));
+  task.setWaiting?.(false);
+  const printed: PrintedSource[] = [];
+  // The thread has copies, so this process keeps none.
+  for (const { about, pdf, address } of parts.splice(0)) {
+    printed.push({ ...about, sizes: await joiner.add({ pdf, address }) });
+  }
+  const overlays = pdfOptions?.displayHeaderFooter ? await overlay(printing, printed) : [];
+  // The page of the overlays may have reported that it waits.
+  task.setWaiting?.(false);
+  const properties = { title: printed[0]?.title ?? "", ...printed[0]?.properties };
+  const bytes = await joiner.finish({ ...properties, ...pdfOptions?.metadata }, overlays);
+  return { bytes, printed };
+}
+
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
@@ -71,8 +94,8 @@ async function print(
   printing: Printing,
   index: number,
   { file, ...source }: Source,
-): Promise<PrintedSource> {
-  const { pool, task, limits, joiner, spent } = printing;
+): Promise<PrintedPart> {
+  const { pool, task, limits, spent } = printing;
   const { sources: _, files, ...shared } = task.parameters;
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
@@ -97,7 +120,7 @@ async function print(
   held.leave();
   spent.browserMs += held.browserMs;
   const address = source.html === undefined ? about.url : undefined;
-  return { ...about, sizes: await joiner.add({ pdf, address }) };
+  return { about, pdf, address };
 }
 
 async function overlay(printing: Printing, printed: readonly PrintedSource[]) {
