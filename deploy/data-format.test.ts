@@ -23,7 +23,7 @@ describe("data format", function () {
     world.bus.jetstream.jetstream().publish(subject, payload);
   const notes = () => world.bus.subjectsOf(stream, `${NOTES}>`);
 
-  /** Steps to format 3 that leave a note each. */
+  /** Steps to format 3; each leaves a note. */
   const steps = (): UpgradeStep[] =>
     [2, 3].map((to) => ({ to, run: async () => void (await publish(`${NOTES}${to}`, "done")) }));
 

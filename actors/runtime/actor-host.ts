@@ -236,7 +236,7 @@ export class ActorHost {
       }
       await clock.wait(HAND_OVER_POLL_MS);
     }
-    // From now on no commit takes a change of the shard.
+    // From now on no commit includes a change of the shard.
     shard.status = "gone";
     this.#activations.drop(shard);
     while (this.#commitOf(number).isCommitting(shard) && clock.monotonic() < giveUpAt) {

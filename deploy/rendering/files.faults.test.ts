@@ -8,7 +8,7 @@ import { startNats, type TestNatsServer } from "../../scripts/testing/nats-serve
 import { type Credentials, RoleProcess } from "../../scripts/testing/role-process.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** More than one message of the bus holds, so that the worker fetches them from the gateway. */
+/** Larger than one message of the bus, so that the worker fetches the files from the gateway. */
 const LARGE = "x".repeat(3_000_000);
 
 describe("files in progress on several machines", function () {

@@ -43,7 +43,7 @@ describe("admin secrets", function () {
       return stdout.trim().replaceAll(/ {2,}/g, " ").split("\n");
     };
     const both = `${recent},${old}`;
-    // The host writes rows to their keys a moment later.
+    // A checkpoint writes the rows to their keys a moment later.
     await until(
       "all are counted",
       async () => (await run([], both)).at(2) === `${oldId} 2 0 still needed`,

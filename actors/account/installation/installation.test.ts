@@ -37,7 +37,7 @@ describe("installation", () => {
     const named = run(installationActor.initial, "nameFirst", ada).state;
     expect(run(named, "listAdministrators", {}).reply).to.deep.equal({ administrators: [ada] });
     expect(run(named, "nameFirst", other(1))).to.include({ changed: false });
-    // Another claim leaves them as they are.
+    // Another claim does not change the administrators.
     expect(run(named, "claim", first).state).to.deep.equal({ ...first, administrators: [ada] });
     const moved = run(run(named, "addAdministrator", other(1)).state, "removeAdministrator", ada);
     expect(run(moved.state, "nameFirst", ada)).to.include({ changed: false });

@@ -1,4 +1,7 @@
-/** Decides which of all processes that start for the first time makes the account, and keeps the administrators. */
+/**
+ * Chooses the process that creates the first account when several start for the first time, and stores the
+ * administrators.
+ */
 import { ADMINISTRATORS_MAX, installation } from "../../../schemas/account/installation.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

@@ -57,7 +57,7 @@ class Jobs extends ActorInHand<Messages, RenderJobsState, RenderJobRow> {
     return this.ask("get", { id: id(number) }).status;
   }
 
-  /** Inputs of messages that were sent since the last look. */
+  /** Returns the inputs of messages that were sent since the last call. */
   taken(message: string) {
     const taken = this.sent.filter((envelope) => envelope.message === message);
     this.sent = this.sent.filter((envelope) => envelope.message !== message);
@@ -176,7 +176,7 @@ describe("render-jobs", () => {
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(BYTES_MAX - 10);
     expect(refusal(() => reserve(1, "other")).code).to.equal("cancelled");
     jobs.ask("ended", { id: id(1), task: "task-1", result: jobs.result(1, 100) });
-    // Bytes that were reserved and not used are free again.
+    // Reserved bytes that the job did not use are free again.
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(100);
     expect(refusal(() => reserve(1)).code).to.equal("cancelled");
   });
@@ -290,7 +290,7 @@ describe("render-jobs", () => {
     expect(jobs.now - since).to.equal(RENDER_JOB_LOST_MS);
     expect(jobs.taken("job")).to.deep.equal([{ id: id(1) }, { id: id(2) }]);
     expect(jobs.status(2)).to.equal("queued");
-    // The second task of a job that runs.
+    // A second task of a running job.
     expect(jobs.begin(1, "again").isWanted).to.equal(true);
     expect(jobs.begin(1, "task-1").isWanted).to.equal(false);
     jobs.ask("ended", { id: id(1), task: "task-1", result: jobs.result(1) });
@@ -332,7 +332,7 @@ describe("render-jobs", () => {
   });
 
   it("tend() sends no more at once than a transition may, whatever the webhooks are", () => {
-    // JSON writes each of these characters as six.
+    // JSON encodes each of these characters as six.
     const url = `https://x/${"\u0001".repeat(JOB_WEBHOOK_URL_CHARS_MAX - 10)}`;
     const secret = "s".repeat(2 * JOB_WEBHOOK_SECRET_CHARS_MAX);
     for (let number = 1; number <= 60; number++) jobs.create(number, { webhook: { url, secret } });

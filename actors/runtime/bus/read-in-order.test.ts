@@ -67,7 +67,8 @@ describe("readInOrder", function () {
     const client = world.bus.jetstream.jetstream();
     for (let number = 1; number <= 3; number++) await client.publish(SUBJECT, String(number));
     let unheard = 3;
-    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the consumer.
+    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the
+    // consumer.
     const get: typeof client.consumers.get = async (...asked) => {
       const consumer = await client.consumers.get(...asked);
       if (unheard > 0) await consumer.delete();

@@ -119,7 +119,7 @@ describe("a host whose journal another host has sealed", function () {
     await using world = await startWorld();
     const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
-      // Committed values are in the journal alone.
+      // Committed values are only in the journal.
       clock: new HoldingClock(CHECKPOINT_MS),
     });
     await host.start();
@@ -155,7 +155,7 @@ describe("a host whose journal another host has sealed", function () {
     await first.host.start();
     await until("it owns every shard", () => first.host.placement.isComplete);
     await world.client.call(counter, "a", "increment", { by: 1 });
-    // As if it stood still before its commit, while the next host took its shards.
+    // Simulates a host that stalls before its commit while the next host takes its shards.
     const subject = world.subjects.journal(first.host.placement.hostId);
     const request = first.bus.request.bind(first.bus);
     const [isCommitting, mayCommit] = [

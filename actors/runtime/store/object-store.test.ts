@@ -73,7 +73,7 @@ describe("ObjectStore", function () {
     const found = await store.get("large");
     const reader = found?.chunks[Symbol.asyncIterator]();
     await reader?.next();
-    // The rest was not read yet, so the reader meets its removal.
+    // The reader has not read the rest yet, so it sees the removal.
     await store.remove("large");
     const refused = await refusalOf((async () => await reader?.next())());
     expect(refused.code).to.equal("not_found");

@@ -120,7 +120,7 @@ describe("routes of rendering jobs", () => {
     expect(early.json?.errors[0]?.message).to.contain("running");
     const cancelled = await gateway.ask(`${base}/jobs/${id}`, { method: "DELETE" });
     expect(cancelled.json?.result).to.include({ id, status: "cancelled" });
-    // Its page is closed.
+    // The worker has closed the job's page.
     await gateway.printer.cancelled;
     const late = await resultOf(id);
     expect([late.status, late.json?.errors[0]?.message]).to.deep.equal([
@@ -207,7 +207,7 @@ describe("routes of rendering jobs", () => {
       expect(headers.get("x-browser-ms-used")).to.equal("34");
     }
     gateway.objects.capacityBytes = capacityBytes;
-    // Nothing is left of them.
+    // The store holds no objects of these jobs.
     await gateway.actors.settled();
     const names = [...gateway.objects.objects.keys()];
     expect(names.filter((name) => name.startsWith(accountId))).to.deep.equal([]);

@@ -42,7 +42,7 @@ type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
 type PostContext = Pick<TaskContext, "call" | "signal"> & { sender: Sender };
 
-/** The app whose secrets sign a webhook. */
+/** Names the app whose secrets sign a webhook. */
 interface Sender {
   accountId: string;
   app: string;
@@ -199,7 +199,7 @@ async function secretsOf(
   throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
 }
 
-/** The key of a queue is that of an agent, or the account of rendering jobs. */
+/** The key of a queue is an agent's key, or the id of the account that owns the rendering jobs. */
 function senderOf(key: string): Sender {
   const agent = readAgentKey(key);
   if (agent) return agent;

@@ -19,13 +19,13 @@ const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);
 const MIB = 1024 * 1024;
 
-/** A job of a PDF of these pieces, and what its worker asks of the account's jobs. */
+/** A job whose PDF consists of these pieces, and the calls of its worker to the account's jobs. */
 class Scene {
   readonly objects = new MemoryObjects();
   readonly asked: { message: string; bytes?: number }[] = [];
   isWanted = true;
   refusal: ActorError | undefined;
-  /** The signal that the handler of the call was given. */
+  /** The signal that the handler of the call received. */
   signal: AbortSignal | undefined;
   request: object = { html: "x" };
   readonly #pieces: AsyncIterable<Uint8Array>;

@@ -1,4 +1,4 @@
-/** Runs the jobs of accounts: each as its synchronous call would run, with its answer kept in the store. */
+/** Runs the jobs of accounts. Each job runs like its synchronous call, but the worker stores the response. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
@@ -77,7 +77,7 @@ export class JobTasks {
       return { send: [...(typeof send === "function" ? send() : send), ended] };
     } finally {
       finished.abort(OVER);
-      // Closes a page whose answer was not read to its end.
+      // Closes the page if the store did not read the answer to its end.
       cancelled.abort(OVER);
     }
   }
@@ -101,7 +101,7 @@ export class JobTasks {
     return data as Parameters<typeof answerFormOf>[1];
   }
 
-  /** Stores an answer in the form that a client receives. Rejects with the browser time where it is refused. */
+  /** Stores a response in the form that a client receives. If the store refuses it, rejects with the browser time. */
   async #store(
     { account, id }: Job,
     task: TaskContext,
@@ -132,7 +132,7 @@ export class JobTasks {
     }
   }
 
-  /** Aborts once the job is cancelled. An actor out of reach is asked again. */
+  /** Aborts once the job is cancelled. Retries if the actor is unreachable. */
   async #watch(
     { account, id }: Job,
     task: TaskContext,
@@ -151,7 +151,7 @@ export class JobTasks {
   }
 }
 
-/** Reports a job whose task was given up, and its browser time. */
+/** Reports a job whose task has failed at every try, and its browser time. */
 export function jobFailed(
   { id }: { id: string },
   error: ActorError,
@@ -161,7 +161,7 @@ export function jobFailed(
   return [...failed({ account: key }, error, { id: task }), ended];
 }
 
-/** Reserves bytes before they pass: all at once where their number is known, else as they come. */
+/** Reserves bytes before they pass: all at once if their number is known, else as they arrive. */
 async function* reserved(
   chunks: AsyncIterable<Uint8Array>,
   known: number | undefined,

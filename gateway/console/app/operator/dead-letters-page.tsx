@@ -1,4 +1,4 @@
-/** Messages that failed at every try: each is sent again or dropped. */
+/** Messages that failed at every try. An administrator can send each again or drop it. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";

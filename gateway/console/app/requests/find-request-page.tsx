@@ -1,4 +1,4 @@
-/** Opens the way of a request by its id. */
+/** Opens the page with the steps of a request by its id. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { navigate } from "../lib/router.tsx";
