@@ -191,7 +191,7 @@ export class ActorHost {
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
     // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
-    // A host that goes on under another name has no journal under the one that the epoch holds.
+    // A host that continues under another name has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {
       throw new Error(`Cannot open shard ${number}: another host has taken it`);
     }

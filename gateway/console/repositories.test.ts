@@ -201,7 +201,7 @@ describe("repositories in the console", function () {
     expect(await world.text()).to.not.contain("What we found");
   });
 
-  it("scrolls 10,000 files without a task that holds the page up", async () => {
+  it("scrolls 10,000 files without a task that blocks the page", async () => {
     const { page } = world;
     const files = Array.from({ length: 10_000 }, (_, index) => [`file-${index}.txt`, ""]);
     await push("many", [{ message: "many", files: Object.fromEntries(files) }]);

@@ -38,7 +38,7 @@ export async function readForm(chunks: AsyncIterable<Buffer>, type: string): Pro
   } catch (error) {
     if (error instanceof ActorError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ActorError("invalid_request", `Cannot accept body: it is no whole form: ${reason}`);
+    throw new ActorError("invalid_request", `Cannot accept body: the form is invalid: ${reason}`);
   }
   return form.body();
 }

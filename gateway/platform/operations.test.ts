@@ -184,7 +184,7 @@ describe("operation of an installation by REST", function () {
     await steps(`/installation/requests/${page}`, { cookie: first }, has("request GET /live-view"));
   });
 
-  it("opens nothing to other people, nor to tokens", async () => {
+  it("refuses other people and tokens", async () => {
     const { api_token: token } = platform.credentials;
     const routes = [
       ["GET", "/installation/hosts"],
@@ -264,7 +264,7 @@ describe("operation of an installation by REST", function () {
     expect((await ask("/installation/dead-letters/0", { cookie: first })).status).to.equal(400);
   });
 
-  it("lets administrators name others, and keeps the last one", async () => {
+  it("lets administrators add others, and keeps the last one", async () => {
     const path = "/installation/administrators";
     const email = other.email;
     const [me] = (await ask(path, { cookie: first })).body.result;

@@ -55,7 +55,7 @@ describe("broken backups", function () {
     expect(await ended).to.deep.equal([null, "SIGKILL"]);
   }
 
-  it("a backup that is killed is none, and the next one is whole", async () => {
+  it("a killed backup leaves none, and the next one is whole", async () => {
     const path = join(folder, "killed");
     const parts = join(path, "parts", STREAMS.crawl);
     await killWhen(["admin", "backup", path], world.url, async () => existsSync(parts));

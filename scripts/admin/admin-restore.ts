@@ -35,7 +35,7 @@ export async function adminRestore(
   if (config.natsUrl !== undefined) await withBus(environment, restore);
   else await withEmbeddedBus(config.dataDir, restore);
   print(`Restored the backup of ${backup.moment}
-Bring back secrets.key and credentials.json into the data folder, or TRUNKLINE_SECRETS_KEY, before the first start.`);
+Before the first start, copy secrets.key and credentials.json into the data folder, or set TRUNKLINE_SECRETS_KEY.`);
 }
 
 function readParameters(parameters: readonly string[]): { path: string; from?: string } {

@@ -18,7 +18,7 @@ const AGENT = `${KEY}.Counter.one`;
 describe("admin secrets", function () {
   this.timeout(120_000);
 
-  it("seals the secrets of apps with the newest key, and says when an older one is not needed any more", async () => {
+  it("seals the secrets of apps with the newest key, and reports when an older key is no longer needed", async () => {
     const [old, recent] = [newSecretKey(), newSecretKey()];
     const [oldBox, box] = [new SecretBox([old]), new SecretBox([recent, old])];
     await using world = await startWorld({

@@ -278,7 +278,7 @@ describe("users of the bus", function () {
     expect(await refusals("browser", acts)).to.have.members(namesOf(acts));
   });
 
-  it("no role hears the answers of another", async () => {
+  it("no role receives the answers of another", async () => {
     for (const user of ["gateway", "actors", "browser", "operator"] as const) {
       const others = BUS_USERS.filter((other) => other !== user);
       const subjects = others.flatMap((other) => Object.values(inboxesOf(other)));

@@ -215,7 +215,7 @@ describe("a bus with TLS and a user for each role", function () {
     }
   });
 
-  it("a user of another role is refused what the role needs, and the doctor names it", async () => {
+  it("a user of another role lacks the rights of the role, and the doctor names the user", async () => {
     await cp(seedFile(folder, "browser"), path("copied"));
     const { code, stdout } = await doctor({
       ...settings("actors"),

@@ -54,7 +54,7 @@ export const installationActor = defineActor(installation, {
       const { administrators = [] } = state;
       const others = administrators.filter((one) => one.userId !== userId);
       if (others.length === administrators.length) {
-        throw new ActorError("not_found", "Cannot remove administrator: there is none of this id");
+        throw new ActorError("not_found", "Cannot remove administrator: no one has this id");
       }
       if (others.length === 0) {
         throw new ActorError("conflict", "Cannot remove the last administrator: add another first");

@@ -108,7 +108,7 @@ describe("render-jobs", () => {
     expect(jobs.taken("purge")).to.deep.equal([{ objects: [`${ACCOUNT}/${id(1)}.request`] }]);
   });
 
-  it("create() the same twice gives one job", () => {
+  it("create() with the same message twice creates one job", () => {
     jobs.create(1, { webhook: WEBHOOK });
     jobs.create(1, { webhook: WEBHOOK });
     expect(jobs.rows.size).to.equal(1);
@@ -227,7 +227,7 @@ describe("render-jobs", () => {
     expect(JSON.stringify(jobs.ask("list", { count: 10 }))).to.not.contain("secret");
   });
 
-  it("ended() the same twice, of another task, and too late, changes nothing", () => {
+  it("ended() twice, from another task, or too late changes nothing", () => {
     jobs.create(1);
     jobs.begin(1);
     jobs.ask("ended", { id: id(1), task: "other", result: jobs.result(1) });
@@ -280,7 +280,7 @@ describe("render-jobs", () => {
     expect(refusal(() => jobs.ask("cancel", { id: id(2) })).code).to.equal("not_found");
   });
 
-  it("tend() queues jobs again whose tasks were not heard of for RENDER_JOB_LOST_MS", () => {
+  it("tend() queues jobs again whose tasks sent no report for RENDER_JOB_LOST_MS", () => {
     for (const number of [1, 2, 3]) jobs.create(number);
     jobs.begin(2);
     jobs.ask("cancel", { id: id(3) });
@@ -311,7 +311,7 @@ describe("render-jobs", () => {
     expect(jobs.ask("list", { count: 10 }).jobs).to.deep.equal([]);
   });
 
-  it("tend() removes jobs and results over their time, ends those that never ran, and then forgets", () => {
+  it("tend() removes expired jobs and results, ends jobs that never ran, and then forgets the state", () => {
     const count = JOBS_TENDED_MAX + 5;
     for (let number = 1; number <= count; number++) {
       jobs.create(number);
@@ -331,7 +331,7 @@ describe("render-jobs", () => {
     expect(jobs.now).to.be.at.least(createdAt + 2 * RENDER_JOB_KEPT_MS);
   });
 
-  it("tend() sends no more at once than a transition may, whatever the webhooks are", () => {
+  it("tend() sends at most as many messages as a transition may, for any webhooks", () => {
     // JSON encodes each of these characters as six.
     const url = `https://x/${"\u0001".repeat(JOB_WEBHOOK_URL_CHARS_MAX - 10)}`;
     const secret = "s".repeat(2 * JOB_WEBHOOK_SECRET_CHARS_MAX);
@@ -367,7 +367,7 @@ describe("render-jobs", () => {
     }
   });
 
-  it("list() gives fewer jobs than asked for where they would not fit a reply", () => {
+  it("list() returns fewer jobs than the limit if they do not fit a reply", () => {
     const faults = Array(20).fill({ pointer: "é".repeat(256), message: "\u0001".repeat(256) });
     const error = { code: "invalid_request", message: "\u0001".repeat(2_000), details: { faults } };
     jobs.fill(100, { status: "failed", endedAt: jobs.now, error });

@@ -93,7 +93,7 @@ describe("readInOrder", function () {
     expect(unheard).to.equal(-1);
   });
 
-  it("asks a single server for few heartbeats, because its consumer dies with the connection", async () => {
+  it("requests few heartbeats from a single server, because its consumer dies with the connection", async () => {
     await using world = await startWorld();
     const asked: { idle_heartbeat: number }[] = [];
     world.bus.connection.subscribe("$JS.API.CONSUMER.MSG.NEXT.MAIL.*", {
@@ -107,7 +107,7 @@ describe("readInOrder", function () {
     expect(first?.idle_heartbeat).to.be.at.least(10_000 * 1e6);
   });
 
-  it("asks a server of a cluster for a heartbeat a second, because its consumer may die alone", async () => {
+  it("requests a heartbeat a second from a server of a cluster, because its consumer may die alone", async () => {
     await using cluster = await startCluster(2);
     const bus = await Bus.connect({ url: cluster.urls.join(","), name: "test" });
     expect(isSingleServer(bus)).to.equal(false);

@@ -55,7 +55,7 @@ async function leaveStore({ bus, subjects }: World): Promise<void> {
 describe("a store of the first release", function () {
   this.timeout(90_000);
 
-  it("opens with all that its journals hold, and loses them then", async () => {
+  it("opens with all commits of its journals, and then removes the journals", async () => {
     expect(new Set(KEYS.map(shardOfKey)).size).to.equal(KEYS.length);
     await using world = await startWorld({ definitions: [counterActor] });
     await leaveStore(world);

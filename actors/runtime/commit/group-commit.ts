@@ -267,7 +267,7 @@ export class GroupCommit {
   }
 
   #startAnew(error: ChainLost): void {
-    this.#logger.warn({ err: error }, "journal lost, all shards are taken again");
+    this.#logger.warn({ err: error }, "journal lost, taking all shards again");
     this.#host.startAnew();
   }
 }

@@ -115,7 +115,7 @@ describe("a shard that is taken late", function () {
 describe("a host whose journal another host has sealed", function () {
   this.timeout(120_000);
 
-  it("finds out at its next commit, and goes on under another name with all that is committed", async () => {
+  it("detects the seal at its next commit, and continues under another name with all commits", async () => {
     await using world = await startWorld();
     const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
@@ -146,7 +146,7 @@ describe("a host whose journal another host has sealed", function () {
     await bus.close();
   });
 
-  it("answers no call whose commit was refused, and no read of what it changed", async () => {
+  it("answers no call whose commit was refused, and no read of its changes", async () => {
     await using world = await startWorld();
     const first = await startHost(world, "first", {
       definitions: [counterActor],

@@ -133,7 +133,7 @@ function readResult({ actors, jobs }: JobRouteParts) {
     if (!result) throw new ActorError("conflict", `Cannot read result: the job is ${job.status}`);
     const stored = await jobs.objects.get(result.object, signal);
     // The result may have expired since, or an operator has removed it.
-    if (!stored) throw new ActorError("not_found", "Cannot read result: it is not stored any more");
+    if (!stored) throw new ActorError("not_found", "Cannot read result: it is no longer stored");
     const { mediaType, browserMs, targetStatus: status } = result;
     const { bytes, chunks } = stored;
     const queuedMs = startedAt - createdAt;

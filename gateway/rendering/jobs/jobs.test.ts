@@ -36,7 +36,7 @@ describe("routes of rendering jobs", () => {
     });
   const resultOf = (id: string) => gateway.ask(`${base}/jobs/${id}/result`);
 
-  it("a call with Prefer: respond-async answers 202 with the job and where it is", async () => {
+  it("a call with Prefer: respond-async answers 202 with the job and its path", async () => {
     const { status, headers, json } = await post("pdf?cacheTTL=0", { html: "x" }, ASYNC);
     expect(status).to.equal(202);
     expect(headers.get("preference-applied")).to.equal("respond-async");
@@ -112,7 +112,7 @@ describe("routes of rendering jobs", () => {
     }
   });
 
-  it("a result is refused while there is none, and once it was cancelled, expired or removed", async () => {
+  it("a result is refused while it does not exist, and after the job was cancelled, expired or removed", async () => {
     const id = await start("pdf", { html: "hang" });
     await until("it runs", async () => (await jobOf(id)).status === "running");
     const early = await resultOf(id);
@@ -183,7 +183,7 @@ describe("routes of rendering jobs", () => {
     expect(refused.status).to.equal(403);
   });
 
-  it("a job whose request or result has no room is refused, with what is so", async () => {
+  it("a job whose request or result has no room is refused, with the reason", async () => {
     const accountId = await openAccount(gateway.actors, "Small");
     const token = await gateway.tokenIn(accountId);
     const { capacityBytes } = gateway.objects;

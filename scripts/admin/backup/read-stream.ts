@@ -95,7 +95,7 @@ export async function* listMessages(
     last = sequence;
     if (info.pending === 0) return;
   }
-  if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server fell silent`);
+  if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server stopped answering`);
 }
 
 /** Returns how many messages a stream has from a sequence on. */

@@ -204,7 +204,7 @@ function senderOf(key: string): Sender {
   const agent = readAgentKey(key);
   if (agent) return agent;
   if (Id.safeParse(key).success) return { accountId: key, app: NO_APP };
-  throw new ActorError("invalid_request", "Cannot post: it is of no agent and no account");
+  throw new ActorError("invalid_request", "Cannot post: no agent and no account owns it");
 }
 
 /** One key for each account and path. Callers put variable parts into the query, so the query is left out. */

@@ -76,7 +76,7 @@ describe("JobTasks", () => {
     expect(unwanted.signal).to.equal(undefined);
   });
 
-  it("run() reserves ahead where the bytes are not known, and never less than it stores", async () => {
+  it("run() reserves ahead if the size is unknown, and never less than it stores", async () => {
     const scene = new Scene(pieces(20, MIB), null);
     await scene.run();
     const reserved = scene.asked.flatMap(({ bytes }) => bytes ?? []);
@@ -86,7 +86,7 @@ describe("JobTasks", () => {
     ]);
   });
 
-  it("run() rejects with the browser time where the result has no room, and stores nothing", async () => {
+  it("run() rejects with the browser time if the result has no room, and stores nothing", async () => {
     const scene = new Scene(pieces(1, 10), 10);
     scene.refusal = new ActorError("limit_reached", "Cannot store result: no room");
     const refused = await refusalOf(scene.run());
@@ -94,7 +94,7 @@ describe("JobTasks", () => {
     expect([...scene.objects.objects.keys()]).to.deep.equal([requestObjectOf(ACCOUNT, ID)]);
   });
 
-  it("run() closes the page of an answer that is not read, where the store is away", async () => {
+  it("run() closes the page of an unread answer if the store is away", async () => {
     const scene = new Scene(pieces(1, 10), 10);
     scene.objects.put = async () => {
       throw new Error("the bus is away");
@@ -118,7 +118,7 @@ describe("JobTasks", () => {
     expect([...scene.objects.objects.keys()]).to.deep.equal([requestObjectOf(ACCOUNT, ID)]);
   });
 
-  it("run() refuses a request that is gone, and one that it does not know", async () => {
+  it("run() refuses a missing request, and an unknown one", async () => {
     const scene = new Scene(pieces(1, 1), 1);
     scene.request = { html: "x", unknown: 1 };
     expect((await refusalOf(scene.run())).code).to.equal("invalid_request");

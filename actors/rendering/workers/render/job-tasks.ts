@@ -92,7 +92,7 @@ export class JobTasks {
     const stored = await this.#parts.objects
       .get(requestObjectOf(account, id), signal)
       .catch(tryAgain);
-    if (!stored) throw new ActorError("not_found", "Cannot run job: its request is gone");
+    if (!stored) throw new ActorError("not_found", "Cannot run job: its request is missing");
     const chunks = await Array.fromAsync(stored.chunks).catch(tryAgain);
     const text = Buffer.concat(chunks).toString();
     const { success, data } = requestOf(call).safeParse(JSON.parse(text));

@@ -188,7 +188,7 @@ describe("PDF of several sources", function () {
     expect(refused.details.browserMs).to.be.above(300);
   });
 
-  it("is bounded in the bytes of its parts", async () => {
+  it("has a limit for the bytes of its parts", async () => {
     const parts = [{ html: "one" }, { html: "two" }];
     const alone = await Promise.all(parts.map((part) => print(pool, part)));
     const bytes = alone.reduce((sum, part) => sum + part.bytes.length, 0);
@@ -203,7 +203,7 @@ describe("PDF of several sources", function () {
     expect(refused.message).to.match(/\d+ bytes are the most in all \(sources\/1\)$/);
   });
 
-  it("is refused where joining takes too much memory, also between two steps", async () => {
+  it("is refused if joining takes too much memory, also between two steps", async () => {
     const { bytes } = await print(pool, { html: "one" });
     await using joiner = new PdfJoiner(new AbortController().signal, { heapMibMax: 4 });
     const part = { pdf: bytes, address: undefined };
@@ -213,7 +213,7 @@ describe("PDF of several sources", function () {
     expect((await refusalOf(joiner.finish({}, []))).message).to.equal(refused.message);
   });
 
-  it("ends its thread when it is given up", async () => {
+  it("ends its thread when the request is aborted", async () => {
     const left = new AbortController();
     const joiner = new PdfJoiner(left.signal);
     left.abort(new Error("left"));

@@ -82,7 +82,7 @@ export function LetterActions({ sequence, done }: { sequence: number; done: () =
       <ConfirmButton
         label={`Drop #${sequence}`}
         title={`Drop #${sequence}?`}
-        text="It is never handled. It cannot be undone."
+        text="No actor will handle the message. This cannot be undone."
         onConfirm={drop}
       />
     </>
