@@ -124,7 +124,7 @@ export const TASKS: readonly TaskContract[] = [
   webhookPost,
 ];
 
-/** A webhook that takes longer when its host stops is posted again by another host, under the same id. */
+/** If a webhook takes longer than this when its host stops, another host posts it again under the same id. */
 const WEBHOOK_STOP_MS = 3_000;
 /** Pages at a time: more than two a core make each slower and none sooner (17 a second at 2 as at 8). */
 const INTERACTIVE_SLOTS_MAX = 6;
@@ -168,7 +168,7 @@ export async function startActors(
     program: processArguments,
   });
   const blobs = new BlobStore(bus, clock);
-  // Not in the role `browser`: the first removes state, and the second opens secrets.
+  // The role `browser` does not run these: the first removes state, and the second opens secrets.
   const workers = [
     appPurgeWorker({ bus, buckets, blobs }),
     webhookPostWorker({ guard, blobs, secrets, clock }),
@@ -306,13 +306,16 @@ export async function startBrowserWorkers(
   };
 }
 
-/** The messages of each kind, for their counts. */
+/** The message names of each kind, for the message counts. */
 const namesOf = (definitions: readonly { contract: Contract | TaskContract }[]) =>
   new Map(
     definitions.map(({ contract: { kind, messages } }) => [kind, new Set(Object.keys(messages))]),
   );
 
-/** The subject of a message for readers of lists: that of its lane, with `*` for a message that the task does not know. */
+/**
+ * Returns the subject of a message for lists: the subject of its lane, with `*` for a message that the task does not
+ * know.
+ */
 function subjectOf(kind: string, message: string): string {
   const task = TASKS.find((one) => one.kind === kind);
   if (!task) return callSubject("*", `${kind}.>`);

@@ -1,4 +1,4 @@
-/** Waits until streams and data are ready, in a process whose user may not make or upgrade them. */
+/** Waits until streams and data are ready, in a process whose user may not create or upgrade them. */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
@@ -13,18 +13,20 @@ interface AwaitOptions {
   /** The number of state streams. */
   buckets: number;
   signal: AbortSignal;
-  /** Called once, with the names of the streams that are not there. */
+  /** Called once, with the names of the missing streams. */
   missing(names: readonly string[]): void;
 }
 
 interface AwaitDataOptions extends AwaitOptions {
   /** The version of this program. */
   version: string;
-  /** Whether the user may read states, and the format of the data among them. */
+  /** True if the user may read states, including the format of the data. */
   readsState: boolean;
 }
 
-/** Resolves when all streams are there and the data has this version's format. Rejects if a newer version wrote it. */
+/**
+ * Resolves when all streams exist and the data has this version's format. Rejects if a newer version wrote the data.
+ */
 export async function awaitData(
   jetstream: JetStreamManager,
   { version, readsState, ...streams }: AwaitDataOptions,
@@ -38,7 +40,7 @@ export async function awaitData(
   }
 }
 
-/** Resolves when every stream is there. Rejects with the signal's reason. */
+/** Resolves when every stream exists. Rejects with the signal's reason. */
 async function awaitStreams(
   jetstream: JetStreamManager,
   { buckets, signal, missing }: AwaitOptions,
@@ -63,7 +65,7 @@ async function isThere(jetstream: JetStreamManager, name: string): Promise<boole
     await jetstream.streams.info(name);
     return true;
   } catch (error) {
-    // A cluster that comes up has no leader yet.
+    // A starting cluster has no leader yet.
     if (error instanceof JetStreamApiError || error instanceof TimeoutError) return false;
     throw error;
   }

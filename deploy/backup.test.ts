@@ -43,7 +43,7 @@ describe("docs/operate/backup.md", function () {
       ["single", undefined],
     ] as const) {
       await using after = await start(name, url);
-      // A restored platform makes no first account, and so no credentials.
+      // A restored platform creates no first account, and so no credentials.
       const error = await after.credentials().catch((cause: unknown) => cause);
       expect(error, name).to.have.property("code", "ENOENT");
       const api = `${after.url}/v4`;
@@ -67,7 +67,7 @@ describe("docs/operate/backup.md", function () {
     return instance;
   };
 
-  /** Runs a command of the page, with its folder of backups in ours. Returns what it says on stderr. */
+  /** Runs a command of the page, with a folder of backups inside ours. Returns its stderr. */
   async function page(command: string, environment: NodeJS.ProcessEnv, expected = 0) {
     const program = `trunkline() { '${process.execPath}' '${REPOSITORY}/scripts/trunkline.ts' "$@"; }`;
     const line = `${program}; ${command.replace(ON_PAGE, join(folder, "backups"))}`;

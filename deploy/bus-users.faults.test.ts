@@ -1,4 +1,6 @@
-/** Runs each role as a process with its own user of the bus: all work is done, and the server refuses nothing. */
+/**
+ * Runs each role as a process with its own user of the bus. The processes do all work, and the server refuses nothing.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -108,7 +110,7 @@ describe("users of the bus, each with a process of its own", function () {
   it("a PDF, a picture and a large page are rendered", async () => {
     const pdf = await ask("POST", "/browser-rendering/pdf", { html: "<p>one" });
     expect(pdf.bytes.subarray(0, 5).toString()).to.equal("%PDF-");
-    // Past what a task carries, so the worker fetches it from the gateway.
+    // Larger than a task can carry, so the worker fetches it from the gateway.
     const html = `<p>${"long ".repeat(150_000)}`;
     const large = await ask("POST", "/browser-rendering/content", { html });
     expect(large.status, large.bytes.toString().slice(0, 300)).to.equal(200);

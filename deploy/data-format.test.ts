@@ -23,11 +23,11 @@ describe("data format", function () {
     world.bus.jetstream.jetstream().publish(subject, payload);
   const notes = () => world.bus.subjectsOf(stream, `${NOTES}>`);
 
-  /** Steps to format 3 that leave a note each. */
+  /** Steps to format 3; each leaves a note. */
   const steps = (): UpgradeStep[] =>
     [2, 3].map((to) => ({ to, run: async () => void (await publish(`${NOTES}${to}`, "done")) }));
 
-  it("the first start notes the newest format, and data of before the note has the first", async () => {
+  it("the first start stores the newest format, and data without a stored format has the first", async () => {
     const { jetstream } = world.bus;
     expect(await dataFormatOf(jetstream)).to.equal(1);
     await upgradeData(jetstream, { version: "0.5.0", format: 3, upgrades: steps() });
@@ -95,7 +95,7 @@ describe("data format", function () {
     expect(await dataFormatOf(jetstream)).to.equal(1);
   });
 
-  it("openData() of older code refuses newer data, says the way back, and changes nothing", async () => {
+  it("openData() of older code refuses newer data, names the remedy, and changes nothing", async () => {
     const { jetstream } = world.bus;
     await upgradeData(jetstream, { version: "9.9.0", format: 2, upgrades: steps() });
     await jetstream.streams.delete("DEAD");

@@ -1,6 +1,6 @@
 /**
- * The version of the stored data. It counts formats, not releases: it grows where code of before could not read what is
- * stored from now on. Optional fields need no new format.
+ * The format number of the stored data. It counts formats, not releases: it grows if older code cannot read the data
+ * that new code stores. Optional fields need no new format.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
@@ -17,8 +17,8 @@ import {
 export const DATA_FORMAT = 1;
 
 /**
- * Changes stored data of the format before into this one. A step may be done again from its beginning: a process that
- * is killed leaves a part of its changes, and the next one starts the step anew.
+ * Converts stored data of the previous format to this one. A step must be repeatable from its beginning: a killed
+ * process leaves a part of its changes, and the next process starts the step again.
  */
 export interface UpgradeStep {
   to: number;
@@ -28,7 +28,7 @@ export interface UpgradeStep {
 /** One step for each format after the first, in order. */
 const UPGRADES: readonly UpgradeStep[] = [];
 
-/** A process that upgrades says so this often, and is taken for dead when it has not done so for `LOCK_SECONDS`. */
+/** An upgrading process renews its lock at this interval; without a renewal for `LOCK_SECONDS`, the lock expires. */
 const LOCK_RENEW_MS = 1_000;
 const LOCK_SECONDS = 5;
 const LOCK_POLL_MS = 200;
@@ -36,7 +36,7 @@ const LOCK_POLL_MS = 200;
 const STREAM = stateSubjects(stateBucket(0)).stream;
 const NO_STREAM = 10059;
 const NO_MESSAGE = 10037;
-/** The last sequence is another one: 10071; and 10164 in a cluster, while another write is under way. */
+/** Error codes of a wrong last sequence: 10071; and 10164 in a cluster, while another write is in flight. */
 const CONFLICTS: readonly number[] = [10071, 10164];
 
 const StoredFormat = z.object({
@@ -54,12 +54,12 @@ interface FormatOptions {
   upgrades?: readonly UpgradeStep[];
 }
 
-/** The format of the data on a bus; 1 where none is noted. */
+/** Returns the format of the data on a bus; 1 if none is stored. */
 export async function dataFormatOf(jetstream: JetStreamManager): Promise<number> {
   return (await readFormat(jetstream))?.stored.format ?? 1;
 }
 
-/** Throws where a newer version wrote the data. It runs before anything is declared or changed. */
+/** Throws if a newer version wrote the data. Must run before the process declares or changes anything. */
 export async function refuseNewerData(
   jetstream: JetStreamManager,
   { version, format = DATA_FORMAT }: FormatOptions,
@@ -73,8 +73,8 @@ export async function refuseNewerData(
 }
 
 /**
- * Notes the format at the first start, and brings older data to this format, step by step. One process does it; others
- * wait. The streams have to be declared.
+ * Stores the format at the first start, and upgrades older data to this format, step by step. One process does this;
+ * others wait. The streams must be declared before.
  */
 export async function upgradeData(
   jetstream: JetStreamManager,
@@ -84,7 +84,7 @@ export async function upgradeData(
   for (;;) {
     const found = await readFormat(jetstream);
     if (!found) {
-      // Data of before the note has the first format, and a new bus has none: it begins with the newest.
+      // Data without a stored format has the first format. A new bus has no data and begins with the newest format.
       const first = (await holdsActors(jetstream)) ? 1 : format;
       await writeFormat(jetstream, first, { version, sequence: 0 });
       continue;
@@ -123,7 +123,7 @@ async function readFormat(
   }
 }
 
-/** Does nothing where another process has written the note since `sequence`. */
+/** Does nothing if another process has written the format since `sequence`. */
 async function writeFormat(
   jetstream: JetStreamManager,
   format: number,
@@ -133,7 +133,7 @@ async function writeFormat(
   await publishOver(jetstream, DATA_FORMAT_SUBJECT, { payload: JSON.stringify(stored), sequence });
 }
 
-/** Returns the sequence, or undefined where the subject has another last sequence than expected. */
+/** Returns the sequence, or undefined if the subject has another last sequence than expected. */
 async function publishOver(
   jetstream: JetStreamManager,
   subject: string,
@@ -153,14 +153,14 @@ async function publishOver(
   }
 }
 
-/** True where a shard was ever owned. */
+/** Returns true if any shard was ever owned. */
 async function holdsActors(jetstream: JetStreamManager): Promise<boolean> {
   const { epochs } = stateSubjects(stateBucket(0));
   const { state } = await jetstream.streams.info(STREAM, { subjects_filter: epochs });
   return Object.keys(state.subjects ?? {}).length > 0;
 }
 
-/** Hosts of the older version would go on writing the older format. */
+/** Hosts of the older version would continue to write the older format. */
 async function refuseWhileHostsRun(
   jetstream: JetStreamManager,
   from: number,
@@ -175,7 +175,7 @@ async function refuseWhileHostsRun(
   );
 }
 
-/** Takes the right to upgrade, or returns undefined where another process has it. It ends by itself after a crash. */
+/** Takes the lock for the upgrade; returns undefined if another process holds it. The lock expires after a crash. */
 async function takeLock(jetstream: JetStreamManager): Promise<AsyncDisposable | undefined> {
   const payload = JSON.stringify({ pid: process.pid });
   const ttl = `${LOCK_SECONDS}s`;

@@ -1,4 +1,7 @@
-/** Opens the data on the bus at the start of a process: refuses what it cannot read, declares the streams, upgrades. */
+/**
+ * Opens the data on the bus at the start of a process: refuses unreadable data, declares the streams, and upgrades the
+ * data.
+ */
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { refuseNewerData, upgradeData } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";

@@ -1,4 +1,4 @@
-/** A stream that is on the bus while a backup is restored, so that nothing starts on a part of the data. */
+/** A stream that exists on the bus during a restore, so that no process starts on a part of the data. */
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 
 export const RESTORE_MARK = "RESTORING";

@@ -1,4 +1,6 @@
-/** Replaces every process of a cluster in the order of docs/operate/upgrade.md, while clients write, read and render. */
+/**
+ * Replaces every process of a cluster in the order of docs/operate/upgrade.md, while clients write, read and render.
+ */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +13,7 @@ import { TokenLoad } from "../scripts/testing/token-load.ts";
 import { until } from "../scripts/testing/until.ts";
 
 const CLIENTS = 6;
-/** Far longer than the proxy needs to see that a gateway leaves, on a busy machine too. */
+/** Far longer than the proxy needs to notice a leaving gateway, also on a busy machine. */
 const LEAVE_SECONDS = 3;
 const CURRENT_MS_MAX = 60_000;
 
@@ -55,7 +57,7 @@ describe("a rolling upgrade", function () {
 
     for (const [index, server] of nats.servers.entries()) {
       await server.restart();
-      // While no server leads JetStream, nobody answers.
+      // Without a JetStream leader, requests get no answer.
       const current = () => allCurrent().catch(() => false);
       await until("all copies are current", current, CURRENT_MS_MAX);
       await load.more(20);

@@ -1,4 +1,4 @@
-/** The configuration of every stream: what it holds, its limits, and what happens past them. */
+/** The configuration of every stream: its content, its limits, and its behaviour at these limits. */
 import {
   DiscardPolicy,
   PersistMode,
@@ -23,11 +23,14 @@ import {
   stateSubjects,
 } from "../schemas/subjects.ts";
 
-/** Dead letters are kept for this long. */
+/** How long the stream keeps dead letters. */
 const DEAD_LETTER_DAYS = 30;
-/** Mail that waits in all: past it the stream refuses, outboxes fill, and actors answer busy. */
+/**
+ * Limits the waiting mail of all actors. Above the limit the stream refuses mail, outboxes fill, and actors answer
+ * `busy`.
+ */
 const MAIL_MESSAGES_MAX = 5_000_000;
-/** Dead letters kept; past it the oldest go. */
+/** Limits the stored dead letters; the stream drops the oldest. */
 const DEAD_LETTERS_MAX = 100_000;
 
 /**
@@ -35,24 +38,27 @@ const DEAD_LETTERS_MAX = 100_000;
  */
 const KEPT_STORE_BYTES = 1024 ** 3;
 
-/** Bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus takes less on a smaller disk. */
+/**
+ * Limits the bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus allows less on a smaller
+ * disk.
+ */
 export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
 /** The smallest size of a stream of blobs. */
 export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
-/** Bytes of all caches together; past it the oldest value goes. */
+/** Limits the bytes of all caches together; the stream drops the oldest value. */
 export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
 
-/** Lines of an app's log that are kept, and for how long. */
+/** Limits the kept lines of an app's log, and how long the stream keeps them. */
 const APP_LOG_LINES_MAX = 10_000;
 const APP_LOG_MS = 3 * 24 * 3_600_000;
 /**
- * Bytes for bundles and large bodies of all apps and for the databases of agents. On a smaller disk the bus allows
- * fewer.
+ * Limits the bytes for bundles and large bodies of all apps and for the databases of agents. The bus allows less on a
+ * smaller disk.
  */
 const APPS_STORE_BYTES_MAX = 1024 ** 3;
 const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 
-/** Bytes of the steps of requests, and how long they are kept: some 60,000 requests of four steps. */
+/** Limits the bytes and the age of request steps: room for about 60,000 requests of four steps. */
 const TRACES_BYTES_MAX = 24 * 1024 ** 2;
 const TRACES_MS = 3 * 24 * 3_600_000;
 
@@ -100,7 +106,10 @@ export type SizedStream = StreamDeclaration & { max_bytes: number };
 export const isSized = (stream: StreamDeclaration): stream is SizedStream =>
   stream.max_bytes !== undefined;
 
-/** A KV bucket by its names. It is declared by hand since it also holds leases, schedules and atomic batches. */
+/**
+ * A stream with the names of a KV bucket. The code declares it by hand, because it also holds leases, schedules and
+ * atomic batches.
+ */
 function stateStream(bucket: string, markerMs: number): StreamDeclaration {
   const { stream, all } = stateSubjects(bucket);
   return {
@@ -108,10 +117,10 @@ function stateStream(bucket: string, markerMs: number): StreamDeclaration {
     description: "State of actors, with leases, epochs, outboxes and reminders of their shards",
     subjects: [all],
     max_msgs_per_subject: 1,
-    // Schedules are refused where new messages are discarded.
+    // nats-server refuses schedules on a stream that discards new messages.
     discard: DiscardPolicy.Old,
     allow_rollup_hdrs: true,
-    // Reads of state go to the leader; this is for the tools of operators.
+    // Hosts read state from the leader; direct reads serve the tools of operators.
     allow_direct: true,
     allow_atomic: true,
     allow_msg_ttl: true,
@@ -132,7 +141,7 @@ function journalStream(bucket: string): StreamDeclaration {
     subjects: [journals],
     max_msgs_per_subject: JOURNAL_MESSAGES_KEPT,
     discard: DiscardPolicy.Old,
-    // For the tools of operators.
+    // Direct reads serve the tools of operators.
     allow_direct: true,
     allow_atomic: true,
   };
@@ -223,7 +232,7 @@ const RENDER_JOBS_STREAM: StreamDeclaration = {
   subjects: objectSubjects(RENDER_JOBS_STORE.bucket).all,
   allow_direct: true,
   allow_rollup_hdrs: true,
-  // Removes what a process that was killed left behind.
+  // Removes pieces that a killed process left behind.
   max_age: nanos(RENDER_JOBS_STORE_MS),
   max_bytes: RENDER_JOBS_STORE.bytesMax,
   discard: DiscardPolicy.New,
@@ -255,7 +264,7 @@ const CACHE_STREAM: StreamDeclaration = {
   allow_msg_ttl: true,
 };
 
-/** As the cache, it may be lost. */
+/** Like the cache, this stream may be lost. */
 const TRACES_STREAM: StreamDeclaration = {
   name: STREAMS.traces,
   description: "Steps of clients' requests through gateways, actors and workers",

@@ -46,7 +46,7 @@ export async function declareStreams(
   await whenClusterIsReady(() => declareAll(jetstream, options));
 }
 
-/** Repeats a request to a cluster that comes up and may lack a leader, or servers. */
+/** Retries a request to a starting cluster that may lack a leader or servers. */
 export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + CLUSTER_READY_MS;
   for (;;) {
@@ -140,7 +140,7 @@ async function updateStream(
   await resize(jetstream, stream, Math.max(stream.max_bytes ?? -1, known.max_bytes));
 }
 
-/** A change of the copies while hosts commit was never tried, so it is refused. */
+/** Changing the number of copies while hosts commit was never tested, so this code refuses it. */
 async function refuseToReplicateUnderWay(
   jetstream: JetStreamManager,
   { name, num_replicas: wanted = 1 }: StreamDeclaration,

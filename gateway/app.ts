@@ -76,11 +76,11 @@ export interface GatewayParts {
   apps?: AppsParts;
   /** The bus for DevTools sessions. */
   devtools?: DevtoolsBus;
-  /** What rendering jobs need. */
+  /** The parts that rendering jobs need. */
   jobs?: JobsParts;
-  /** Records requests; without it none is recorded. */
+  /** Records requests; if absent, the gateway records none. */
   traces?: RequestTraces;
-  /** What the operator's routes show and do. */
+  /** The operations behind the operator's routes. */
   operations?: Operations;
   /** On a single machine: the ports of apps. */
   appPorts?: AppPorts | undefined;
@@ -95,7 +95,7 @@ export interface GatewayParts {
   missing: () => readonly string[];
   now: () => number;
   /** Aborts when this process begins to stop, which ends endless answers. */
-  /** True from the moment when the process wants no more requests, though it answers those that come. */
+  /** True once the process wants no more requests; it still answers those that arrive. */
   isStopping?: () => boolean;
   stopping: AbortSignal;
   /** Time limit of an answer with the records of a crawl; defaults to CRAWL_READ_MS_MAX. */

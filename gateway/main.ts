@@ -83,13 +83,13 @@ export interface RunningGateway {
   port: number;
   /** Requests so far, by route. */
   counts(): readonly RequestCount[];
-  /** Serves on, but is not ready any more, and closes each connection with its next answer. */
+  /** Continues to serve, but reports that it is not ready, and closes each connection after the next response. */
   leave(): void;
   /** Stops after the requests in flight, or when the configured time is over. */
   stop(): Promise<void>;
 }
 
-/** Ends each connection of a server after its answer while the gateway leaves. */
+/** Closes each connection of a server after its response while the gateway leaves. */
 function endConnections(
   server: Server,
   gateway: { isLeaving(): boolean; isStopping(): boolean },

@@ -51,7 +51,9 @@ const bodies: Record<string, unknown> = {
   },
 };
 
-/** Routes whose 200 needs a person: public-sdk.test.ts, session-door.test.ts and operations.test.ts have it. */
+/**
+ * Routes that answer 200 only to a person; public-sdk.test.ts, session-door.test.ts and operations.test.ts test this.
+ */
 const OF_PERSONS = [
   ...["getUser", "listSessions", "endSession"],
   ...["listAdministrators", "addAdministrator", "removeAdministrator"],
@@ -115,7 +117,7 @@ async function provokeAll(gateway: TestGateway, route: Route, failure: Failure):
   }
 }
 
-/** Makes a rendering job that has ended, but for the route that cancels it. */
+/** Creates a rendering job that has ended, except for the route that cancels it. */
 async function newJob(
   { objects, actors }: Pick<TestGateway, "objects" | "actors">,
   routeId: string,

@@ -1,23 +1,35 @@
-/** Limits that several folders share, each with its reason. Those of an area are in `schemas/<area>/`, those of one file in that file. */
+/**
+ * Limits that several folders share, each with its reason. Those of an area are in `schemas/<area>/`, those of one file
+ * in that file.
+ */
 
 // --- Placement ---
 
 /** Units of placement. Fixed for the life of a store: keys hash to them, and nats.conf repeats the number. */
 export const SHARDS = 64;
-/** State streams. One is enough for one machine. The number of a store never changes. */
+/** Number of state streams. One is enough for one machine. The number never changes for a store. */
 export const STATE_BUCKETS = 1;
-/** A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone ends sooner. */
+/**
+ * A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone
+ * ends sooner.
+ */
 export const LEASE_TTL_MS = 2_000;
-/** The longest pause of writes for a backup: short beside a lease, whose renewals go on, and beside any deadline. */
+/**
+ * The longest pause of writes for a backup: short compared with any deadline and with a lease, which hosts still renew.
+ */
 export const HOLD_MS_MAX = 500;
 
 // --- Messages ---
 
-/** Characters of a key in its encoded form; with kind, bucket and row it stays well below a subject's practical 1 KiB. */
+/**
+ * Characters of a key in its encoded form; with kind, bucket and row it stays well below a subject's practical 1 KiB.
+ */
 export const KEY_CHARS_MAX = 512;
 /** One message on the bus: nats.conf's max_payload is 1 MiB, the rest is headers. */
 export const MESSAGE_BYTES_MAX = 1_000_000;
-/** An actor's state as JSON; beyond it a kind needs rows. What the runtime keeps with it takes the rest of a message. */
+/**
+ * An actor's state as JSON; beyond it a kind needs rows. What the runtime keeps with it takes the rest of a message.
+ */
 export const STATE_BYTES_MAX = 720_000;
 /** A reply that is kept with the change it belongs to. */
 export const REPLY_KEPT_BYTES_MAX = 64_000;
@@ -69,7 +81,10 @@ export const MAIL_RETRY_MS_MAX = 30_000;
 
 // --- Tasks ---
 
-/** Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at once. */
+/**
+ * Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at
+ * once.
+ */
 export const LANE_TASKS_MAX = 1_000;
 /** A worker that is silent for this long counts as dead, and its task goes to another. */
 export const TASK_ACK_WAIT_MS = 6_000;
@@ -96,7 +111,10 @@ export const REQUEST_WINDOW_MS = 5 * 60_000;
 
 /** A body of which no byte comes for this long has a sender that is gone or holds its connection on purpose. */
 export const BODY_STALL_MS = 60_000;
-/** A client that reads fewer bytes than this in this time is cut off, because it holds a worker's slot. 4 kB a second is too slow for any line. */
+/**
+ * A client that reads fewer bytes than this in this time is cut off, because it holds a worker's slot. 4 kB a second is
+ * too slow for any line.
+ */
 export const ANSWER_STALL_MS = 30_000;
 /** Bodies that only carry a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
@@ -223,9 +241,15 @@ export const CALL_BATCH_MAX = 128;
  */
 export const TELL_MS_MAX = 2_000;
 
-/** Bytes of one message of a journal; nats-server takes messages of 1 MiB, headers included. A larger commit is several. */
+/**
+ * Limits the bytes of one journal message; nats-server accepts messages of 1 MiB, headers included. A larger commit has
+ * several messages.
+ */
 export const JOURNAL_MESSAGE_BYTES_MAX = 900_000;
-/** Messages of a journal that are not in their keys: those of a second, at 500 commits a second. A takeover reads as many. */
+/**
+ * Limits the journal messages that are not in their keys: those of one second at 500 commits a second. A takeover reads
+ * up to this number.
+ */
 export const JOURNAL_MESSAGES_MAX = 512;
 /** Messages that the stream keeps of each journal: the needed ones, one more commit, and a seal of each host. */
 export const JOURNAL_MESSAGES_KEPT = 2 * JOURNAL_MESSAGES_MAX;

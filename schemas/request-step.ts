@@ -1,7 +1,7 @@
 /** The steps of a client's request through the platform, as TRACES keeps them. */
 import { z } from "zod";
 
-/** The id of a request, from a proxy in front or from us. */
+/** The id of a request, chosen by a proxy in front of the gateway or by the gateway. */
 export const RequestId = z.string().regex(/^[\w.:-]{1,128}$/);
 
 /** Steps that are shown of one request; of more, the newest. */
@@ -15,7 +15,7 @@ export const TRACE_MESSAGES_PER_SUBJECT_MAX = 1_000;
 export const STEP_TEXT_CHARS_MAX = 1_000;
 
 const Step = z.object({
-  /** Epoch ms of its begin. */
+  /** Start of the step, in epoch ms. */
   at: z.number(),
   ms: z.number(),
   way: z.enum(["request", "call", "mail", "task", "log"]),
@@ -23,23 +23,23 @@ const Step = z.object({
   name: z.string(),
   /** The actor or the subject of the task. */
   key: z.string().optional(),
-  /** The code of the refusal or error; absent where the step went well. */
+  /** The code of the refusal or error; absent after success. */
   error: z.string().optional(),
   /** The level of a log line. */
   level: z.string().optional(),
-  /** The answer of a request, and the account of an authenticated one. */
+  /** The status of a request, and the account of an authenticated request. */
   status: z.number().optional(),
   account: z.string().optional(),
 });
 
 const Run = z.object({
   request: RequestId,
-  /** Names one request among all under its id: clients choose their ids, so an id is no proof. */
+  /** Distinguishes requests with the same id: clients choose ids, so an id is not unique. */
   run: z.string(),
 });
 
 export type RequestStep = z.infer<typeof Step> & z.infer<typeof Run>;
 
-/** The steps of one process, gathered for a moment, as one message. */
+/** The steps that one process gathered for a moment, as one message. */
 export const StepsMessage = z.object({ runs: z.array(Run.extend({ steps: z.array(Step) })) });
 export type StepsMessage = z.infer<typeof StepsMessage>;

@@ -34,8 +34,8 @@ export const BLOB_STREAMS = {
 } as const;
 
 /**
- * First tokens of the subjects on which a connection gets answers, and reports of the tasks that it waits for. Each role
- * has its own, so that a user of the bus can be kept from the answers of other roles.
+ * First tokens of the subjects on which a connection receives answers and reports of its tasks. Each role has its own
+ * tokens, so that the bus can deny a user the answers of other roles.
  */
 export const inboxesOf = (role: string | undefined) =>
   role === undefined
@@ -167,7 +167,7 @@ export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 export const turnSubject = (kind: string, lane: string, key: string) =>
   `${taskSubject(kind, lane)}.${encodeKey(key)}`;
 export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
-/** The subject that a task is queued on. */
+/** Returns the subject of a queued task. */
 export const queueSubject = (task: {
   kind: string;
   lane: string;
@@ -194,7 +194,10 @@ export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
 /** The lines that an app has printed, by `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 
-/** Steps of requests. Many requests share a subject, since the bus keeps the name of each subject in memory. */
+/**
+ * Returns the subject for the steps of a request. Many requests share a subject, because the bus keeps the name of each
+ * subject in memory.
+ */
 export const traceSubject = (requestId: string) => `trace.${fnv1a32(requestId) % TRACE_SUBJECTS}`;
 const TRACE_SUBJECTS = 256;
 
@@ -291,7 +294,7 @@ export function stateSubjects(bucket: string) {
     journals: `journal.${bucket}.*`,
     /** The newest checkpoint of one host. */
     checkpoint: (host: string) => `${prefix}checkpoint.${host}`,
-    /** Journals of the first release: a commit in each slot, and a note of which are written to their keys. */
+    /** Journals of the first release: a commit in each slot, and a note that lists the commits in their keys. */
     firstJournalNote: (host: string) => `${prefix}journal.${host}.note`,
     firstJournal: (host: string) => `${prefix}journal.${host}.*`,
     firstJournals: `${prefix}journal.*.*`,
@@ -328,5 +331,5 @@ export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
 /** The process that upgrades the stored data to a newer format now. */
 export const UPGRADE_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.upgrade`;
 
-/** Core subject on which a backup asks all processes to begin no writes for some milliseconds; 0 ends the pause. */
+/** Core subject for a backup's request to all processes to start no writes for some milliseconds; 0 ends the pause. */
 export const HOLD_SUBJECT = "hold.writes";

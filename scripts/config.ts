@@ -35,7 +35,7 @@ export interface Config {
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
   /** Closed: new users only by invitation. */
   readonly signup: "open" | "closed";
-  /** How long a process serves on after its health check fails, before it drains. */
+  /** How long a process continues to serve after its health check fails, before it drains. */
   readonly leaveSeconds: number;
   readonly shutdownSeconds: number;
   /** DNS servers for the verification of domains; empty: the system's. */

@@ -165,8 +165,8 @@ export class EmbeddedNats {
 }
 
 /**
- * Writes the server's configuration where it differs, because each version has permissions of its own. Makes the seeds that
- * are missing, as in the data of a version without them. Returns the path of the configuration.
+ * Writes the server's configuration if it differs, because each version has its own permissions. Creates missing seeds,
+ * for example in data of a version without seeds. Returns the path of the configuration.
  */
 async function writeConfig(folder: string, logger: Logger): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
@@ -180,7 +180,7 @@ async function writeConfig(folder: string, logger: Logger): Promise<string> {
   return path;
 }
 
-/** A start on a full disk must not need room for what is there already. */
+/** A start on a full disk must not need space for files that exist already. */
 async function writeIfChanged(path: string, text: string): Promise<void> {
   if ((await readIfThere(path)) !== text) await writeFile(path, text);
 }

@@ -22,11 +22,14 @@ const FOR_WORK = [
   "@zxcvbn-ts/language-common",
   "@opentelemetry/sdk-trace-node",
 ];
-/** Of puppeteer-core alone: its errors and its devices, see driver-parts.ts. */
+/** Parts of puppeteer-core that may be loaded: its errors and devices, see driver-parts.ts. */
 const LIGHT = /\/puppeteer-core\/lib\/puppeteer\/common\/(Device|Errors)\.js$/;
 /** Renewals of the host's lease, two a second, between which messages are counted. */
 const RENEWALS = 8;
-/** Messages on the bus between two renewals, where fewest are: 15 now; 65 were heartbeats before readers were quiet. */
+/**
+ * Limits the messages on the bus in the quietest interval between two renewals: now 15. Before readers of a single
+ * server used long heartbeats, 65 were heartbeats.
+ */
 const MESSAGES_MAX = 45;
 
 /** Writes the addresses of the modules that the process has loaded into a file, on a signal. */

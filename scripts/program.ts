@@ -38,7 +38,7 @@ export interface RoleContext {
 
 export interface RunningRole {
   readonly name: string;
-  /** Asks clients to go elsewhere, and serves on. Called TRUNKLINE_LEAVE_SECONDS before `stop`. */
+  /** Makes clients use another process, and continues to serve. Called TRUNKLINE_LEAVE_SECONDS before `stop`. */
   leave?(): void;
   /** Finishes work in flight or hands it over. */
   stop(): Promise<void>;
@@ -161,7 +161,7 @@ function makeDataDir(dataDir: string): void {
   }
 }
 
-/** Load balancers look only now and then, and send requests until they have seen that this process leaves. */
+/** Load balancers check health only from time to time, and send requests until they notice that this process leaves. */
 async function leave(running: readonly RunningRole[], seconds: number): Promise<void> {
   const leaving = running.filter((role) => role.leave);
   if (leaving.length === 0 || seconds === 0) return;

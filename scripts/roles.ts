@@ -168,7 +168,9 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
   return bus;
 }
 
-/** Where each role has a user, only the role `actors` may make streams and upgrade data. The other roles wait for it. */
+/**
+ * With a user for each role, only the role `actors` may create streams and upgrade data. The other roles wait for it.
+ */
 async function prepareData(
   bus: Bus,
   { access, config: { replicas }, logger, signal }: RoleContext,

@@ -1,4 +1,7 @@
-/** The settings: how each is written in the environment, its default, and its meaning for docs/reference/configuration.md. */
+/**
+ * The settings: how each is written in the environment, its default, and its meaning for
+ * docs/reference/configuration.md.
+ */
 import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";

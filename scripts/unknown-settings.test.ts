@@ -23,7 +23,7 @@ describe("unknown settings", () => {
     expect(unknownSettings(Object.fromEntries(known.map((name) => [name, "1"])))).to.deep.equal([]);
   });
 
-  it("needlessSettings() names the key of secrets where only browsers run", () => {
+  it("needlessSettings() names the secrets key in a process that runs only browsers", () => {
     const warned = (roles: ("gateway" | "actors" | "browser")[], secretsKeys: string[]) =>
       needlessSettings({ roles, secretsKeys });
     expect(warned(["browser"], ["key"])).to.deep.equal([

@@ -31,7 +31,7 @@ import {
 import { carry } from "./tunnel.ts";
 import { type TunnelHold, TunnelHolds } from "./tunnel-holds.ts";
 
-/** A site that is nowhere but behind one proxy. */
+/** A site that exists only behind one proxy. */
 export interface LocalSite {
   readonly host: string;
   answer(url: URL, request: IncomingMessage, response: ServerResponse): void;
@@ -150,7 +150,7 @@ export class EgressProxy {
     return this.#marked.add(request);
   }
 
-  /** Answers requests for the site's host, which leave for no network then. */
+  /** Answers requests for the site's host, so that they leave for no network. */
   serve(site: LocalSite): void {
     this.#site = site;
   }

@@ -191,7 +191,7 @@ export class ActorHost {
     const outbox = new Outbox(stored.text, mark);
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
     // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
-    // A host that goes on under another name has no journal under the one that the epoch holds.
+    // A host that continues under another name has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {
       throw new Error(`Cannot open shard ${number}: another host has taken it`);
     }
@@ -236,7 +236,7 @@ export class ActorHost {
       }
       await clock.wait(HAND_OVER_POLL_MS);
     }
-    // From now on no commit takes a change of the shard.
+    // From now on no commit includes a change of the shard.
     shard.status = "gone";
     this.#activations.drop(shard);
     while (this.#commitOf(number).isCommitting(shard) && clock.monotonic() < giveUpAt) {

@@ -152,7 +152,7 @@ describe("agents by REST", function () {
     }
   });
 
-  it("have their public methods called, with JSON", async () => {
+  it("answer calls of their public methods, with JSON", async () => {
     const call = (json: unknown, agent = "Notes/a") =>
       platform.rest("POST", `/apps/diary/agents/${agent}/call`, json);
     const { body } = await call({ method: "add", arguments: [40, 2] });

@@ -8,7 +8,7 @@ import { startNats, type TestNatsServer } from "../../scripts/testing/nats-serve
 import { type Credentials, RoleProcess } from "../../scripts/testing/role-process.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** More than one message of the bus holds, so that the worker fetches them from the gateway. */
+/** Larger than one message of the bus, so that the worker fetches the files from the gateway. */
 const LARGE = "x".repeat(3_000_000);
 
 describe("files in progress on several machines", function () {
@@ -79,7 +79,7 @@ describe("files in progress on several machines", function () {
     return Number(/^trunkline_browser_contexts_in_use (\d+)$/m.exec(metrics)?.[1] ?? 0);
   }
 
-  it("are printed by another worker when theirs is killed", async () => {
+  it("move to another worker when their worker is killed", async () => {
     const printed = print(gateway);
     await until("a browser is at them", async () => (await inUse()) > 0);
     browser.signal("SIGKILL");
@@ -87,7 +87,7 @@ describe("files in progress on several machines", function () {
     expect(await printed).to.equal(`first${LARGE.length} 2`);
   });
 
-  it("are given up when their gateway is killed, and the next request is served", async () => {
+  it("are aborted when their gateway is killed, and the next request succeeds", async () => {
     const lost = print(gateway).catch((error: Error) => error);
     await until("a browser is at them", async () => (await inUse()) > 0);
     gateway.signal("SIGKILL");

@@ -13,7 +13,7 @@ import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
 
 const JOBS = 24;
-/** A job takes seconds, some tries of it ten times as long, and a busy machine multiplies that. */
+/** A job takes seconds, and some of its tries take ten times as long; a busy machine multiplies both. */
 const JOBS_MS_MAX = 400_000;
 const AGAIN_MS = 100;
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -31,7 +31,7 @@ describe("rendering jobs under faults", function () {
 
   let scene: CrawlScene;
   let receiver: Awaited<ReturnType<typeof startHttpServer>>;
-  /** The events that came with a good signature, by `webhook-id`. */
+  /** The received events with a valid signature, by `webhook-id`. */
   const events = new Map<string, { type: string; data: WireJob }>();
   let started: AsyncDisposableStack;
   beforeEach(async () => {
@@ -44,7 +44,7 @@ describe("rendering jobs under faults", function () {
       response.end();
     }, "127.0.0.2");
     started.defer(() => receiver.close());
-    // The gateway seals the secrets of webhooks, and the browser workers open them.
+    // The gateway seals the secrets of webhooks, and the hosts of actors open them.
     const environment = { TRUNKLINE_SECRETS_KEY: newSecretKey() };
     scene = started.use(await CrawlScene.start({ seed, actors: 2, browsers: 2, environment }));
   });
@@ -89,7 +89,7 @@ describe("rendering jobs under faults", function () {
     return JSON.parse(bytes.toString()).result.id;
   }
 
-  /** Every job is completed, and its result is a PDF of its own page. */
+  /** Asserts that every job is completed, and that its result is a PDF of its own page. */
   async function expectWhole(ids: readonly string[]): Promise<void> {
     for (const [index, id] of ids.entries()) {
       const job = await until(
@@ -109,7 +109,7 @@ describe("rendering jobs under faults", function () {
     }
   }
 
-  /** No page of a job is open any more. */
+  /** Asserts that no page of a job is open any more. */
   async function expectIdle(): Promise<void> {
     await until(
       "all pages are closed",
@@ -130,7 +130,7 @@ describe("rendering jobs under faults", function () {
     return JSON.parse((await patiently(`/${id}`)).bytes.toString()).result;
   }
 
-  /** Asks again while the gateway or what is behind it is away. */
+  /** Retries while the gateway or a process behind it is unreachable. */
   function patiently(path: string, method = "GET"): Promise<Answer> {
     return until(
       `an answer to ${method} ${path}`,

@@ -93,7 +93,7 @@ describe("requests and operation in the console", function () {
   it("sends a dead letter again, and drops it", async () => {
     await world.open("operator/dead-letters", "Operator");
     await world.press("Retry #1");
-    // It is refused again, as another letter.
+    // The receiver refuses the message again, which makes another letter.
     await world.says("#2 browserUsed");
     await world.openDialog("Drop #2");
     await world.confirm("Drop #2");

@@ -201,11 +201,11 @@ describe("repositories in the console", function () {
     expect(await world.text()).to.not.contain("What we found");
   });
 
-  it("scrolls 10,000 files without a task that holds the page up", async () => {
+  it("scrolls 10,000 files without a task that blocks the page", async () => {
     const { page } = world;
     const files = Array.from({ length: 10_000 }, (_, index) => [`file-${index}.txt`, ""]);
     await push("many", [{ message: "many", files: Object.fromEntries(files) }]);
-    // What a slow machine needs for as many plain rows at once is the measure for such a machine.
+    // The time for as many plain rows is the reference, because it scales with a slow machine.
     await world.open("", "Home");
     const plainMs = Number(
       await page.evaluate(`(() => {

@@ -35,7 +35,7 @@ describe("prefersAsync", () => {
     expect(prefersAsync(field.repeat(10))).to.equal(false);
     const longMs = performance.now() - startedAt;
     expect(prefersAsync(field.repeat(100))).to.equal(false);
-    // Ten times as much: a hundred times as long where each quote was read to the end.
+    // Ten times as long a field. A parser that reads each quote to the end would need a hundred times as long.
     expect(performance.now() - startedAt - longMs).to.be.below(50 * Math.max(longMs, 1));
     expect(prefersAsync(`${"respond-async ".repeat(1_000)}`)).to.equal(false);
   });

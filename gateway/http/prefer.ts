@@ -1,9 +1,12 @@
 /** Reads the header field Prefer (RFC 7240). */
 
-/** Quoted text, which may hold commas and semicolons. Without an end it goes to the end, so no character is read twice. */
+/**
+ * Quoted text, which may contain commas and semicolons. Text without a closing quote extends to the end of the field,
+ * so the pattern reads no character twice.
+ */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|$)/g;
 
-/** Whether the client prefers an answer before the work is done. Several fields come as one, joined by commas. */
+/** Returns true if the client prefers a response before the work is done. Node joins several fields by commas. */
 export function prefersAsync(field: string | string[] | undefined): boolean {
   const text = [field ?? []].flat().join(",");
   return text

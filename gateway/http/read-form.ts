@@ -1,4 +1,4 @@
-/** Reads a form with files (RFC 7578) into the body that the same request would have as JSON. */
+/** Reads a form with files (RFC 7578), and returns the equivalent JSON body. */
 import { pipeline } from "node:stream/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { ActorError } from "../../schemas/errors.ts";
@@ -6,9 +6,9 @@ import { FILES_MAX } from "../../schemas/rendering/limits.ts";
 import { readJson } from "./read-json.ts";
 import { shortened } from "./shortened.ts";
 
-/** Bytes of the headers of one part: a path in Unicode of the longest kind, several times over. */
+/** Limits the bytes of one part's headers: several times the longest path in Unicode. */
 const PART_HEADER_BYTES_MAX = 32 * 1024;
-/** Parts of a form: the options, and a file more than there may be. */
+/** Limits the parts of a form: the options, and one file more than the limit of files. */
 const PARTS_MAX = FILES_MAX + 2;
 
 interface FormBody {
@@ -28,7 +28,7 @@ export async function readForm(chunks: AsyncIterable<Buffer>, type: string): Pro
     try {
       form.take(field, name, content);
     } catch (error) {
-      // A part without a reader would hold the parser for ever.
+      // An unread part would block the parser for ever.
       content.on("error", () => {}).resume();
       parser.destroy(error as Error);
     }
@@ -38,19 +38,19 @@ export async function readForm(chunks: AsyncIterable<Buffer>, type: string): Pro
   } catch (error) {
     if (error instanceof ActorError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ActorError("invalid_request", `Cannot accept body: it is no whole form: ${reason}`);
+    throw new ActorError("invalid_request", `Cannot accept body: the form is invalid: ${reason}`);
   }
   return form.body();
 }
 
-/** The parts of one form as they come. */
+/** Collects the parts of one form as they arrive. */
 class Form {
   #options: Buffer[] | undefined;
   readonly #files: { name: string; pieces: Buffer[] }[] = [];
 
   take(field: string | undefined, name: string | undefined, content: BusboyFileStream): void {
     const pieces: Buffer[] = [];
-    // The error of a form that breaks off comes from the parser too.
+    // The parser also reports the error of an interrupted form.
     content.on("data", (piece: Buffer) => pieces.push(piece)).on("error", () => {});
     if (field === "options") {
       if (this.#options !== undefined) throw refused("/options", "one part of this name");

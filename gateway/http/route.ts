@@ -40,7 +40,7 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   permissions?: readonly Permission[];
   /** Concerns the person alone: only their own session opens it, and needs no permission in an account. */
   isOfPerson?: boolean;
-  /** Open to the sessions of the installation's administrators alone, and to no token. */
+  /** Only sessions of the installation's administrators may use the route; no token may. */
   isOfAdministrators?: boolean;
   /**
    * Open to callers that are bound to one namespace although the path names none. The handler then enforces the

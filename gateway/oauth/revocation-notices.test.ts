@@ -77,7 +77,7 @@ describe("a revocation that was stored without its notification", function () {
     const all = await world.bus.actors.call(account, world.accountId, "listMembers", {});
     memberId = all.members.find(({ email }) => email === made.email)?.userId ?? "";
     expect(await seen()).to.equal(200);
-    // The second answer is one that the gateway knows.
+    // The gateway answers the second introspection from its cache.
     for (let times = 0; times < 2; times++) expect(await isActive()).to.equal(true);
   });
 
@@ -163,7 +163,7 @@ describe("a revocation that was stored without its notification", function () {
     await until("inactive", async () => !(await isActive()), TOKEN_CACHED_MS / 2);
   }
 
-  /** What the same gateway answers to an introspection. */
+  /** Returns the response of the same gateway to an introspection. */
   async function isActive(): Promise<boolean> {
     return (await post("introspect", { token: tokens.access_token }, 1)).active === true;
   }

@@ -25,7 +25,7 @@ export function linkBelow(publicUrl: string): Link {
   return (path) => `${base}${path}`;
 }
 
-/** `requestId` names the request below the page of an error. */
+/** `requestId` is the request's id, shown below an error page. */
 export function writePage({ title, body, nav }: Page, link: Link, requestId?: string): string {
   return html`<!doctype html>
 <html lang="en">
@@ -74,7 +74,7 @@ export function sendPage(response: ServerResponse, status: number, page: Page, l
   response.end(response.req.method === "HEAD" ? undefined : text);
 }
 
-/** The id that the answer has in its header. */
+/** Returns the request id in the header of the response. */
 export function requestIdOf(response: ServerResponse): string | undefined {
   return response.getHeader("X-Request-Id")?.toString();
 }

@@ -274,7 +274,7 @@ describe("openapi", () => {
 });
 
 describe("routes of docs", () => {
-  /** Routes of administrators open to no token; operations.test.ts asks them. */
+  /** No token opens the routes of administrators; operations.test.ts tests them. */
   const isForTokens = ({ path, operation }: (typeof operations)[number]) =>
     operation.requestBody !== undefined && !path.startsWith("/installation");
   let gateway: TestGateway;

@@ -178,7 +178,7 @@ function onLetter(letters: DeadLetters, act: "retry" | "drop") {
     const letter = await letterOf(letters, parameters);
     await letters[act](letter);
     const { sequence, address, message } = letter;
-    logger.info({ by: caller.userId, sequence, address, message, act }, "dead letter taken out");
+    logger.info({ by: caller.userId, sequence, address, message, act }, "dead letter removed");
     return { result: { sequence } };
   };
 }

@@ -96,7 +96,7 @@ describe("operation of an installation by REST", function () {
     return { status: response.status, body };
   }
 
-  /** The steps as somebody sees them, once they are complete. */
+  /** Returns the steps that a caller sees, once they are complete. */
   async function steps(path: string, by: Asking, isComplete: (found: Step[]) => boolean) {
     let found: Step[] = [];
     const read = async () => {
@@ -117,7 +117,7 @@ describe("operation of an installation by REST", function () {
     const path = `/accounts/${account}/browser-rendering/pdf`;
     const json = { html: "<h1>Hello</h1>" };
     expect((await ask(path, { method: "POST", token, json, id })).status).to.equal(200);
-    // Another account uses the same id, which shows nobody more.
+    // Another account uses the same id; this shows no one any further steps.
     await ask(`/accounts/${other.accountId}/tokens`, { cookie: other.cookie, id });
     const own = `/accounts/${account}/requests/${id}`;
     const way = await steps(own, { token }, has("mail account browserUsed"));
@@ -184,7 +184,7 @@ describe("operation of an installation by REST", function () {
     await steps(`/installation/requests/${page}`, { cookie: first }, has("request GET /live-view"));
   });
 
-  it("opens nothing to other people, nor to tokens", async () => {
+  it("refuses other people and tokens", async () => {
     const { api_token: token } = platform.credentials;
     const routes = [
       ["GET", "/installation/hosts"],
@@ -248,7 +248,7 @@ describe("operation of an installation by REST", function () {
     expect((await ask(one, { cookie: first })).body.result.input).to.deep.equal({ ms: "none" });
     expect((await ask(`${one}/retry`, { method: "POST", cookie: first })).status).to.equal(200);
     expect((await ask(one, { cookie: first })).status).to.equal(404);
-    // It is refused again, under its request still.
+    // The receiver refuses the message again, still under the same request id.
     await until("the next letter", async () => (await list()).length === 1);
     await bury("made-it-too");
     await until("both", async () => (await list()).length === 2);
@@ -264,7 +264,7 @@ describe("operation of an installation by REST", function () {
     expect((await ask("/installation/dead-letters/0", { cookie: first })).status).to.equal(400);
   });
 
-  it("lets administrators name others, and keeps the last one", async () => {
+  it("lets administrators add others, and keeps the last one", async () => {
     const path = "/installation/administrators";
     const email = other.email;
     const [me] = (await ask(path, { cookie: first })).body.result;

@@ -1,8 +1,8 @@
-/** What operators see and do, and where traces are read. `scripts/` connects it with the bus. */
+/** The operations for operators, and the reader of traces. `scripts/` connects them to the bus. */
 import type { RequestStep } from "../../schemas/request-step.ts";
 
 export interface Operations {
-  /** Steps of all requests under an id, the earliest first. */
+  /** Returns the steps of all requests with this id, the earliest first. */
   steps(requestId: string, signal: AbortSignal): Promise<RequestStep[]>;
   hosts(): Promise<{ hosts: OwningHost[]; free: number[] }>;
   queues(): Promise<{ lanes: Lane[]; mail: number; deadLetters: number }>;
@@ -12,7 +12,7 @@ export interface Operations {
 }
 
 export interface DeadLetters {
-  /** At most `count` letters behind this number, the oldest first. */
+  /** Returns at most `count` letters after this number, the oldest first. */
   list(wanted: { after: number; count: number }): Promise<DeadLetter[]>;
   find(sequence: number): Promise<DeadLetter | undefined>;
   /** Sends the message again and removes the letter. */
@@ -51,7 +51,7 @@ interface StreamFigures {
   stream: string;
   /** Copies that are not current. */
   behind: number;
-  /** Undefined where the stream has no leader. */
+  /** Undefined if the stream has no leader. */
   info:
     | {
         state: { messages: number; bytes: number };

@@ -1,4 +1,4 @@
-/** REST routes that show the way of one request: to its account, and to administrators. */
+/** REST routes that show the steps of one request to its account and to administrators. */
 import type { z } from "zod";
 import { ActorError } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
@@ -60,9 +60,9 @@ export function traceRoutes({ steps }: Pick<Operations, "steps">): Route[] {
 }
 
 /**
- * The steps that members of an account may see. Another account may have made a request under the same id, since
- * clients choose ids, so only runs whose request names the account count. Log lines are for operators, and so are keys
- * that do not name the account, but for the ids of its crawls.
+ * Returns the steps that members of an account may see. Clients choose ids, so another account may have used the same
+ * id; only runs whose request names the account count. Only operators see log lines, and keys that do not name the
+ * account, except the ids of its crawls.
  */
 function ofAccount(steps: readonly RequestStep[], accountId: string): RequestStep[] {
   const runs = new Set(steps.flatMap(({ account, run }) => (account === accountId ? [run] : [])));

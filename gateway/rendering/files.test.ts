@@ -40,7 +40,7 @@ describe("forms with files", () => {
     const [fault = {}] = errors as { message?: string; source?: { pointer: string } }[];
     return { status: response.status, text, pointer: fault.source?.pointer, ...fault };
   }
-  /** What the worker got, with the files as text. */
+  /** The task input that the worker received, with the files as text. */
   async function received(body: FormData, path = pdf) {
     const { status, text } = await send(body, {}, path);
     expect(status, text).to.equal(200);
@@ -107,7 +107,7 @@ describe("forms with files", () => {
     expect(await send(body(), {}, tokens)).to.include({ status: 415 });
   });
 
-  it("get faults that name the field", async () => {
+  it("get errors that name the field", async () => {
     const index: Named = ["index.html", "x"];
     const twice = formOf([index], "{}");
     twice.append("options", "{}");
@@ -152,7 +152,7 @@ describe("forms with files", () => {
     }
   });
 
-  it("that are no whole forms are refused", async () => {
+  it("that are incomplete or invalid are refused", async () => {
     const type = "multipart/form-data; boundary=b";
     const part = '--b\r\nContent-Disposition: form-data; name="options"\r\n\r\n{"html":"x"}';
     for (const [body, sent] of [
@@ -169,7 +169,7 @@ describe("forms with files", () => {
     expect((await send(`${part}\r\n--b--\r\n`, { "Content-Type": type })).status).to.equal(200);
   });
 
-  it("that break off leave no fault, and give their bytes back", async () => {
+  it("that are interrupted log no fault, and release their bytes", async () => {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.write(
       `POST ${pdf} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.token}\r\n` +

@@ -55,7 +55,7 @@ const RENDERS = {
   mayBeJob: true,
 } as const;
 export const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
-/** Refusals of a call that may be a job. */
+/** Refusals of a call that may run as a job. */
 const CALL_REFUSALS = [...REFUSALS, "limit_reached", "storage_full"] as const;
 
 /** The media type of an answer with a report. */
@@ -110,7 +110,7 @@ interface RenderingParts {
   /** The browser time of each account for a day; 0 is no limit. */
   browserMsPerDay: number;
   now: () => number;
-  /** What jobs need; without it no call becomes one. */
+  /** The parts that jobs need; if absent, no call becomes a job. */
   jobs?: JobsParts | undefined;
 }
 
@@ -184,7 +184,7 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
   });
 }
 
-/** Puts the bytes of a worker into the form of their call. */
+/** Wraps the bytes of a worker in the response form of their call. */
 function inForm(form: AnswerForm, answer: Omit<Rendered, "mediaType">): Rendered {
   const { bytes, chunks } = answer;
   const length = bytes === null ? null : form.before.length + bytes + form.after.length;

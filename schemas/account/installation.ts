@@ -1,6 +1,6 @@
 /**
- * The contract of the installation, one for a whole cluster: which account its first start made, and its administrators.
- * The key is "main".
+ * The contract of the installation, one for a whole cluster. It stores the account of the first start and the
+ * administrators. The key is "main".
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -22,7 +22,9 @@ export const installation = defineContract({
     /** The first claim wins. Every claim returns the winner's account. */
     claim: { input: z.object({ accountId: Id }), reply: z.object({ accountId: Id }) },
 
-    /** Makes the first user an administrator, at each start. Changes nothing once there was an administrator. */
+    /**
+     * Each start makes the first user an administrator. Changes nothing if the installation ever had an administrator.
+     */
     nameFirst: { input: Administrator, reply: z.object({}) },
     listAdministrators: { input: z.object({}), reply: Administrators },
     isAdministrator: { input: z.object({ userId: Id }), reply: z.object({ is: z.boolean() }) },

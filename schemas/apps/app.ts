@@ -87,7 +87,10 @@ export const app = defineContract({
       input: z.object({ name: BindingName, sealed: z.string().max(SEALED_CHARS_MAX) }),
       reply: Nothing,
     },
-    /** The same secret, sealed with another key. Refuses with `conflict` where the secret was set or deleted meanwhile. */
+    /**
+     * Stores the same secret, sealed with another key. Refuses with `conflict` if the secret was set or deleted
+     * meanwhile.
+     */
     resealSecret: {
       input: z.object({
         name: BindingName,

@@ -1,6 +1,7 @@
 /**
  * The contracts of `this.webhook(url, payload, { secret })`: an agent's queue of outgoing webhooks (the key is
- * `agentKey`; the queue of an account's rendering jobs has the account's id), the worker that posts them, and the breaker of an endpoint.
+ * `agentKey`; the queue of an account's rendering jobs has the account's id), the worker that posts them, and the
+ * breaker of an endpoint.
  */
 import { z } from "zod";
 import { defineContract, defineTasks } from "../contract.ts";
@@ -41,7 +42,7 @@ export const SigningSecrets = z.union([
   z.array(SigningSecret).min(1).max(OUTGOING_SECRETS_MAX),
 ]);
 export type SigningSecrets = z.infer<typeof SigningSecrets>;
-/** What secrets of webhooks of an account itself are sealed for, in place of an app: no app has this name. */
+/** Stands for an app when the gateway seals webhook secrets of an account itself. No app has this name. */
 export const NO_APP = "";
 /** No name of a secret has a slash, so nothing sealed for this can be put in the place of one. */
 export const OUTGOING_SECRET = "outgoing/webhook";
@@ -79,10 +80,10 @@ export const OutgoingWebhook = z.object({
 export type OutgoingWebhook = z.infer<typeof OutgoingWebhook>;
 
 const NewWebhook = z.object({
-  /** Chosen by the sender, the same at every try: a repeat is answered with the first. */
+  /** The sender chooses the id and keeps it at every try; a repeat gets the first reply. */
   id: z.string().min(1).max(128),
   url: OutgoingUrl,
-  /** A blob is the queue's from here on. */
+  /** From here on, the queue owns the blob. */
   payload: Body,
   payloadBytes: z.int().min(0),
   contentType: z.string().max(256).default("application/json"),
@@ -98,8 +99,8 @@ export const outgoingWebhook = defineContract({
       reply: z.object({ number: z.int().min(1), id: z.string(), isNew: z.boolean() }),
     },
     /**
-     * From the jobs of an account, whose id is the key: the same without a reply. Ends with `webhookEnded` to them. They
-     * have no more than OUTGOING_WAITING_MAX under way.
+     * Enqueues a webhook of an account's jobs, without a reply; the key is the account's id. The queue reports the end
+     * by `webhookEnded`. The jobs have at most OUTGOING_WAITING_MAX webhooks in progress.
      */
     jobEnded: { input: NewWebhook },
     /** Sends an event of type `test` to check whether an endpoint accepts webhooks. */

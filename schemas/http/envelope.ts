@@ -41,7 +41,7 @@ export function successOf(result: z.ZodType, resultInfo?: z.ZodType) {
   });
 }
 
-/** The text before the members that a worker wrote as JSON without braces; "}" follows them. */
+/** The text before the JSON members that a worker wrote without braces; "}" follows them. */
 export const ENVELOPE_START = '{"success":true,"errors":[],"messages":[],';
 
 export const Failure = z.object({

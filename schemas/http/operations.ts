@@ -1,4 +1,4 @@
-/** Wire shapes of requests' traces, and of what operators see: hosts, lanes, streams and dead letters. */
+/** Wire shapes of request traces, and of hosts, lanes, streams and dead letters for operators. */
 import { z } from "zod";
 import { RequestId } from "../request-step.ts";
 import { Id } from "../values.ts";

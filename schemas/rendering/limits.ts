@@ -65,13 +65,16 @@ export const TILE_ROWS_UNIT = 100;
 
 // --- Documents from files ---
 
-/** Files of one page: a site of documentation has some hundred. Each is a part of a form, and an entry of a list. */
+/**
+ * Limits the files of one page: a documentation site has some hundred. Each file is a part of a form or an entry of a
+ * list.
+ */
 export const FILES_MAX = 500;
-/** Characters of a file's path: several folders deep, with names as long as file systems have them. */
+/** Limits the characters of a file's path: several folders deep, with names as long as file systems allow. */
 export const FILE_NAME_CHARS_MAX = 1_024;
-/** Documents of one PDF: the chapters of a book. Each is a page that a browser loads, one after the other. */
+/** Limits the documents of one PDF: the chapters of a book. A browser loads each as a page, one after the other. */
 export const SOURCES_MAX = 100;
-/** Bytes of the PDFs that become one. They are in memory as a whole, several times over. */
+/** Limits the bytes of the PDFs that become one. A worker holds all of them in memory, several times over. */
 export const JOINED_PDF_BYTES_MAX = 100_000_000;
 /** Characters of a title, an author, a subject, or of all keywords of a PDF. */
 export const METADATA_CHARS_MAX = 2_000;
@@ -81,8 +84,8 @@ export const KEYWORDS_MAX = 100;
 // --- Results as text ---
 
 /**
- * Bytes of one result: of its HTML or Markdown, or of its links, elements or tree as JSON. As much as a crawl keeps of a
- * page, and with every character escaped it still fits CDP_MESSAGE_BYTES_MAX.
+ * Bytes of one result: of its HTML or Markdown, or of its links, elements or tree as JSON. As much as a crawl keeps of
+ * a page, and with every character escaped it still fits CDP_MESSAGE_BYTES_MAX.
  */
 export const RESULT_BYTES_MAX = 10 * 1024 * 1024;
 /** Characters of a title in `meta`: those of a crawl's record. */
@@ -121,28 +124,28 @@ export const PAGES_PER_COMPUTING_PAGE = 3;
 
 /** How long a result is kept after its job has ended, and how long a job may wait for a browser. */
 export const RENDER_JOB_KEPT_MS = 24 * 3_600_000;
-/** Age at which the store itself removes anything: an hour past the last read of it. */
+/** Age at which the store itself removes an object: an hour after the latest possible read. */
 export const RENDER_JOBS_STORE_MS = 25 * 3_600_000;
-/** Jobs of an account that are kept: one every 17 s, all day. Each is a row of about 1 kB in one actor. */
+/** Limits the kept jobs of an account: one every 17 s, all day. Each is a row of about 1 kB in one actor. */
 export const RENDER_JOBS_KEPT_MAX = 5_000;
-/** Jobs of an account that have not ended: as many as its synchronous calls may queue. */
+/** Limits the jobs of an account that have not ended, to as many as its synchronous calls may queue. */
 export const RENDER_JOBS_WAITING_MAX = 1_000;
 /**
- * Jobs of an account in the lane of pages at a time. Synchronous calls of the account wait behind no more than these;
- * a worker runs 6 pages of an account at most.
+ * Limits the jobs of an account in the lane of pages. Synchronous calls of the account wait behind these jobs at most;
+ * a worker runs at most 6 pages of an account.
  */
 export const RENDER_JOBS_AT_ONCE_MAX = 16;
-/** Bytes of all requests and results of jobs in the store, on a disk that has them. */
+/** Limits the bytes of all requests and results of jobs in the store. On a smaller disk the store is smaller. */
 export const RENDER_JOBS_STORE_BYTES_MAX = 4 * 1024 ** 3;
 /** The part of the store that one account may fill: two accounts leave half of it to others. */
 export const RENDER_JOBS_ACCOUNT_SHARE = 1 / 4;
 /** Bytes that a job reserves at a time for a result whose size is not known yet. */
 export const RENDER_JOB_RESERVED_BYTES = 16 * 1024 * 1024;
-/** A job in the lane without news for this long is queued again: a task runs 3 times 10 minutes at most. */
+/** An actor queues a job again that sent no report for this time: a task runs at most 3 times 10 minutes. */
 export const RENDER_JOB_LOST_MS = 3_600_000;
-/** How often a worker looks whether the job that it runs was cancelled. */
+/** How often a worker checks whether its job was cancelled. */
 export const RENDER_JOB_CHECK_MS = 1_000;
-/** Address and secret of a job's webhook: longer than those in use by far. */
+/** Limits the address and secret of a job's webhook, far above the usual lengths. */
 export const JOB_WEBHOOK_URL_CHARS_MAX = 2_048;
 export const JOB_WEBHOOK_SECRET_CHARS_MAX = 512;
 /** Characters of the error that a job keeps. */

@@ -1,4 +1,6 @@
-/** The contract of an account's rendering jobs: calls that go on without their client. The key is the account's id. */
+/**
+ * The contract of an account's rendering jobs: calls that continue without their client. The key is the account's id.
+ */
 import { z } from "zod";
 import { SEALED_CHARS_MAX } from "../apps/limits.ts";
 import { OutgoingStatus } from "../apps/outgoing-webhook.ts";
@@ -12,7 +14,7 @@ import { JOB_WEBHOOK_URL_CHARS_MAX, RENDER_JOB_ERROR_CHARS_MAX } from "./limits.
 export const RenderJobStatus = z.enum(["queued", "running", "completed", "failed", "cancelled"]);
 export type RenderJobStatus = z.infer<typeof RenderJobStatus>;
 
-/** The refusal that the synchronous call would have answered. */
+/** The refusal that the synchronous call would have returned. */
 export const JobError = z.object({
   /** A name of `ERRORS`; an older version may have had others. */
   code: z.string(),
@@ -25,7 +27,7 @@ export const JobError = z.object({
 });
 export type JobError = z.infer<typeof JobError>;
 
-/** An answer in the store, and what its headers say. */
+/** A response in the store, and the values of its headers. */
 export const JobResult = z.object({
   /** Name of the object with the bytes. */
   object: z.string(),
@@ -46,7 +48,7 @@ export const RenderJob = z.object({
   endedAt: EpochMs.optional(),
   error: JobError.optional(),
   result: JobResult.optional(),
-  /** `status` is there once the job has ended. */
+  /** `status` is present once the job has ended. */
   webhook: z.object({ url: z.string(), status: OutgoingStatus.optional() }).optional(),
 });
 export type RenderJob = z.infer<typeof RenderJob>;
@@ -67,9 +69,9 @@ const newJob = {
 export const renderJobs = defineContract({
   kind: "render-jobs",
   messages: {
-    /** Whether a job with such a request may be created now. Refuses as `create` does. */
+    /** Checks whether a job with such a request may be created now. Refuses as `create` does. */
     admit: { input: z.object({ ...newJob, hasWebhook: z.boolean() }), reply: Nothing },
-    /** Creates a job whose request is stored. A repeat is answered with the first. */
+    /** Creates a job whose request is stored. A repeated call returns the first job. */
     create: {
       input: z.object({
         ...newJob,
@@ -99,7 +101,7 @@ export const renderJobs = defineContract({
     /** Cancels a job. Refuses with `conflict` if it has ended. */
     cancel: { input: Job, reply: RenderJob },
 
-    /** From a worker that takes the job's task. Repeated by each try of the task. */
+    /** From a worker that starts the job's task. Each try of the task repeats the call. */
     begin: {
       input: z.object(ofTask),
       reply: z.union([
@@ -111,14 +113,14 @@ export const renderJobs = defineContract({
         }),
       ]),
     },
-    /** From a worker: whether its task still is to go on. */
+    /** From a worker: checks whether its task should continue. */
     check: { input: z.object(ofTask), reply: Wanted },
     /** From a worker, before it stores these bytes of a result. Refuses past the account's bytes. */
     reserve: {
       input: z.object({ ...ofTask, bytes: z.int().min(0), bytesMax: BytesMax }),
       reply: Nothing,
     },
-    /** From a worker: the job's result is stored, or its task was given up. */
+    /** From a worker: the job's result is stored, or its task has failed at every try. */
     ended: {
       input: z.object({
         ...ofTask,
@@ -128,7 +130,7 @@ export const renderJobs = defineContract({
     },
     /** From the queue of webhooks: the job's webhook has arrived, or all its tries have failed. */
     webhookEnded: { input: z.object({ id: Id, status: OutgoingStatus }) },
-    /** Reminder: removes what is over its time, and queues jobs again whose tasks were lost. */
+    /** Reminder: removes expired jobs, and queues jobs again whose tasks were lost. */
     tend: { input: Nothing },
   },
 });

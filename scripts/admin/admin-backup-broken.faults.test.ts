@@ -16,7 +16,7 @@ import { startNats, type TestNatsServer } from "../testing/nats-server.ts";
 import { until } from "../testing/until.ts";
 import { REPOSITORY } from "../tools.ts";
 
-/** Some parts of 16 MiB. */
+/** Data of several parts of 16 MiB. */
 const BLOBS = 160;
 const BLOB_BYTES = 512 * 1024;
 
@@ -42,7 +42,7 @@ describe("broken backups", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  /** Runs a command and kills it as soon as this is so. */
+  /** Runs a command and kills it as soon as the condition holds. */
   async function killWhen(parameters: string[], url: string, isSo: () => Promise<boolean>) {
     const main = join(REPOSITORY, "scripts/trunkline.ts");
     const running = spawn(process.execPath, [main, ...parameters], {
@@ -55,7 +55,7 @@ describe("broken backups", function () {
     expect(await ended).to.deep.equal([null, "SIGKILL"]);
   }
 
-  it("a backup that is killed is none, and the next one is whole", async () => {
+  it("a killed backup leaves none, and the next one is whole", async () => {
     const path = join(folder, "killed");
     const parts = join(path, "parts", STREAMS.crawl);
     await killWhen(["admin", "backup", path], world.url, async () => existsSync(parts));
@@ -128,7 +128,7 @@ describe("broken backups", function () {
 
   it("a restore that fails leaves the bus empty", async () => {
     const path = join(folder, "killed");
-    // A server that takes smaller messages than the backup has.
+    // This server's message limit is smaller than messages of the backup.
     await using small = await startNats({ config: "max_payload: 400KB" });
     const { code, stderr } = await trunkline(["admin", "restore", path], small.url);
     expect(code).to.equal(1);

@@ -34,7 +34,7 @@ describe("backup under load", function () {
       await using scene = await FaultScene.start({ seed, hosts: 2, buckets });
       const folder = new BackupFolder(path);
       using _ = await folder.prepare();
-      // The second adds to the first, and holds what was removed meanwhile no more.
+      // The second backup adds to the first, and no longer holds messages that were removed meanwhile.
       for (let round = 1; round <= 3; round++) {
         const goal = scene.load.history.length + CALLS;
         await until("calls", () => scene.load.history.length >= goal, 60_000);
@@ -60,7 +60,7 @@ describe("backup under load", function () {
   }
 });
 
-/** Restores the newest backup and returns what is wrong with it, in words. */
+/** Restores the newest backup and returns descriptions of its faults. */
 async function problemsOf(parts: {
   path: string;
   history: Add[];
@@ -92,8 +92,8 @@ async function problemsOf(parts: {
 }
 
 /**
- * The calls as a backup may show them: those that were answered before its moment with their answers, those that began
- * before its end with an unknown outcome, and no later ones.
+ * Returns the calls that a backup may contain. Calls answered before its moment have their answers, calls started
+ * before its end have an unknown outcome, and later calls are absent.
  */
 function knownAt(history: readonly Add[], { backup, pausedMs }: BackupResult): Add[] {
   const moment = Date.parse(backup.moment) - (Date.now() - performance.now());

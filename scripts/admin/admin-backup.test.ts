@@ -183,7 +183,7 @@ describe("admin backup and restore", function () {
         stderr:
           "Cannot restore: the bus is not empty: it has MAIL; expected a bus without streams, such as that of a new data folder",
       });
-      // As a restore leaves it that was killed.
+      // Leaves the bus as a killed restore does.
       await streams.add({ name: RESTORE_MARK, subjects: ["restoring"] });
       expect((await restore()).code).to.equal(0);
       expect((await contentOf(bus)).map(({ payload }) => payload)).to.deep.equal(["value"]);
@@ -273,7 +273,7 @@ describe("admin backup and restore", function () {
   });
 });
 
-/** As the command line would end, but in this process: a process of its own takes a second to start. */
+/** Runs the command in this process, because starting another process takes a second. */
 async function run(
   command: typeof adminBackup,
   parameters: readonly string[],

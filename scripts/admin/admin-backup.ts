@@ -5,7 +5,7 @@ import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
-/** Bytes of a megabyte, as the sizes of disks count. */
+/** Bytes of a megabyte in the decimal unit of disk sizes. */
 const MB = 1_000_000;
 
 export async function adminBackup(
@@ -41,7 +41,8 @@ function reportOf({ backup, addedBytes, pausedMs }: BackupResult, path: string):
   const size = (addedBytes / MB).toFixed(1);
   return `Backup of ${moment} in ${path}
 ${messages} messages of ${streams.length} streams; ${size} MB are new in the folder; writes paused for ${Math.ceil(pausedMs)} ms
-It holds password hashes, tokens' hashes and signing keys: keep it as safe as the data itself.
-Not on the bus, so keep them elsewhere: the file secrets.key of the data folder, or TRUNKLINE_SECRETS_KEY (without it,
-secrets of apps are lost), credentials.json, and the settings. git/ in the data folder is a cache and needs no backup.`;
+The backup holds hashes of passwords and tokens, and signing keys: protect it as you protect the data itself.
+These are not on the bus, so keep them elsewhere: the file secrets.key of the data folder, or TRUNKLINE_SECRETS_KEY
+(without it, secrets of apps and webhooks are lost), credentials.json, and the settings. git/ in the data folder is a
+cache and needs no backup.`;
 }

@@ -36,7 +36,7 @@ describe("admin bus-credentials", function () {
     expect(part.match(/nkey: U[A-Z2-7]{55}/g)).to.have.lengthOf(names.length);
   });
 
-  it("keeps seeds, and says what it replaces", async () => {
+  it("keeps seeds, and prints which files it replaces", async () => {
     await make();
     const [seed, part] = [await read("actors.nk"), await read("bus-users.conf")];
     expect(words((await make()).stdout).at(-1)).to.equal("unchanged bus-users.conf");
@@ -74,7 +74,7 @@ describe("admin bus-credentials", function () {
     expect(broken.stderr).to.not.include("secret text");
   });
 
-  it("wants one folder", async () => {
+  it("requires one folder", async () => {
     for (const rest of [[], ["a", "b"]]) {
       const { code, stderr } = await trunkline(["admin", "bus-credentials", ...rest]);
       expect(code).to.equal(2);

@@ -1,4 +1,7 @@
-/** `trunkline admin bus-credentials <folder>`: makes a user of the bus for each role, and the servers' part of them. */
+/**
+ * `trunkline admin bus-credentials <folder>`: creates a bus user for each role, and the servers' configuration of these
+ * users.
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { BUS_USERS } from "../bus-users/permissions.ts";
@@ -6,12 +9,12 @@ import { makeSeeds, seedFile } from "../bus-users/seeds.ts";
 import { SERVER_PART, serverPart } from "../bus-users/server-part.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** The beginning of a file that this command made, which it may replace. */
+/** The first line of a file from this command; the command may replace such a file. */
 const OURS = "# The users of the bus and their permissions.";
 
 /**
- * Makes the files that the folder lacks. A seed that is there stays. The servers' part is made anew, since each version
- * has permissions of its own. Prints what became of each file.
+ * Creates the missing files of the folder. Keeps existing seeds. Always writes the servers' part, because each version
+ * has its own permissions. Prints the outcome for each file.
  */
 export async function adminBusCredentials(
   [name, ...surplus]: readonly string[],

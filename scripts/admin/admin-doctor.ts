@@ -1,4 +1,7 @@
-/** `trunkline admin doctor`: checks this machine, its settings and its bus, and names the command that mends each finding. */
+/**
+ * `trunkline admin doctor`: checks this machine, its settings and its bus, and names the command that mends each
+ * finding.
+ */
 import { parseArgs } from "node:util";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";

@@ -1,4 +1,7 @@
-/** `trunkline admin restore`: brings a backup onto an empty bus: outside servers, or that of an empty data folder. */
+/**
+ * `trunkline admin restore`: restores a backup into an empty bus: outside servers, or the server of an empty data
+ * folder.
+ */
 import { existsSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -23,7 +26,7 @@ export async function adminRestore(
   const folder = new BackupFolder(resolve(path));
   const backup = await chosen(folder, from);
   refuseNewerBackup(backup);
-  // All of it, before anything is changed.
+  // Verifies the whole backup before it changes anything.
   await folder.verify(backup);
   const restored = (stream: string, messages: number) =>
     print(`${stream}: ${messages} messages restored and compared`);
@@ -32,7 +35,7 @@ export async function adminRestore(
   if (config.natsUrl !== undefined) await withBus(environment, restore);
   else await withEmbeddedBus(config.dataDir, restore);
   print(`Restored the backup of ${backup.moment}
-Bring back secrets.key and credentials.json into the data folder, or TRUNKLINE_SECRETS_KEY, before the first start.`);
+Before the first start, copy secrets.key and credentials.json into the data folder, or set TRUNKLINE_SECRETS_KEY.`);
 }
 
 function readParameters(parameters: readonly string[]): { path: string; from?: string } {
@@ -47,7 +50,7 @@ function readParameters(parameters: readonly string[]): { path: string; from?: s
   return { path, from };
 }
 
-/** The backup of a moment, or the newest. */
+/** Returns the backup of a moment, or the newest one. */
 async function chosen(folder: BackupFolder, from: string | undefined): Promise<Backup> {
   const moments = await folder.moments();
   const moment = from ?? moments.at(-1);

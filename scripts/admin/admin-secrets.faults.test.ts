@@ -18,7 +18,7 @@ const AGENT = `${KEY}.Counter.one`;
 describe("admin secrets", function () {
   this.timeout(120_000);
 
-  it("seals the secrets of apps with the newest key, and says when an older one is not needed any more", async () => {
+  it("seals the secrets of apps with the newest key, and reports when an older key is no longer needed", async () => {
     const [old, recent] = [newSecretKey(), newSecretKey()];
     const [oldBox, box] = [new SecretBox([old]), new SecretBox([recent, old])];
     await using world = await startWorld({
@@ -43,7 +43,7 @@ describe("admin secrets", function () {
       return stdout.trim().replaceAll(/ {2,}/g, " ").split("\n");
     };
     const both = `${recent},${old}`;
-    // The host writes rows to their keys a moment later.
+    // A checkpoint writes the rows to their keys a moment later.
     await until(
       "all are counted",
       async () => (await run([], both)).at(2) === `${oldId} 2 0 still needed`,

@@ -1,4 +1,6 @@
-/** `trunkline admin secrets`: shows which keys seal the stored secrets, and seals them with the newest key. */
+/**
+ * `trunkline admin secrets`: shows which keys seal the stored secrets, and seals secrets of apps with the newest key.
+ */
 import { z } from "zod";
 import { openSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { keyIdOf, type SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
@@ -38,7 +40,10 @@ interface StoredSecrets {
   ofWebhooks: string[];
 }
 
-/** `reseal` seals secrets of apps anew that an older key sealed. Without it the command changes nothing. */
+/**
+ * `reseal` seals secrets of apps with the newest key if an older key sealed them. Without `reseal` the command changes
+ * nothing.
+ */
 export async function adminSecrets(
   [verb, ...surplus]: readonly string[],
   environment: NodeJS.ProcessEnv,
@@ -66,7 +71,7 @@ async function reseal(bus: Bus, box: SecretBox): Promise<string> {
       await actors.call(app, of, "resealSecret", { name, from: sealed, to });
       changed += 1;
     } catch (error) {
-      // It was set or deleted meanwhile; the report shows whether an older key is still in use.
+      // The secret was set or deleted meanwhile; the report shows whether an older key is still in use.
       if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
     }
   }
@@ -134,7 +139,7 @@ async function readSecrets(bus: Bus): Promise<StoredSecrets> {
   return found;
 }
 
-/** Undefined for a row that was removed, which has no content. */
+/** Returns undefined for a removed row, which has no content. */
 function readJson(stored: { string(): string } | undefined): unknown {
   const text = stored?.string() ?? "";
   return text === "" ? undefined : JSON.parse(text);

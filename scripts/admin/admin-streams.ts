@@ -1,4 +1,6 @@
-/** `trunkline admin streams`: makes the streams and queues of this version, as the role `actors` does at its start. */
+/**
+ * `trunkline admin streams`: creates the streams and queues of this version, as the role `actors` does at its start.
+ */
 import { TASKS } from "../../actors/main.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { STATE_BUCKETS } from "../../schemas/limits.ts";
@@ -6,7 +8,7 @@ import { configFromEnvironment } from "../config.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
-/** For an upgrade where each role has a user: processes that may not make streams wait for those that are new. */
+/** Serves an upgrade with a user for each role: processes that may not create streams wait for the new streams. */
 export async function adminStreams(
   surplus: readonly string[],
   environment: NodeJS.ProcessEnv,

@@ -8,7 +8,7 @@ import { type Config, configFromEnvironment } from "../config.ts";
 import { BUS_FOLDER } from "../embedded-nats.ts";
 import type { Role } from "../settings.ts";
 
-/** With a folder of seeds, the command has the user `admin`, or the one that is named. */
+/** With a folder of seeds, the command uses the user `admin`, or the named one. */
 export async function busOf(
   environment: NodeJS.ProcessEnv,
   user: BusUserName = "admin",

@@ -1,4 +1,4 @@
-/** Reads what a process and those below it use, without Chromium's processes. Linux only. */
+/** Measures the resources of a process and its descendants, without Chromium's processes. Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 

@@ -1,4 +1,4 @@
-/** How the roles of a process reach the bus: its servers, its certificates, and the user of each role. */
+/** The access of a process's roles to the bus: servers, certificates, and the user of each role. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { BusOptions } from "../../actors/runtime/bus/bus.ts";
@@ -12,8 +12,8 @@ export type BusLogin = Omit<BusOptions, "name" | "listeners">;
 export type BusAccess = (name: BusUserName) => BusLogin;
 
 /**
- * Reads the seeds that these users need: `path` is a folder with one for each, or the file of one. Rejects with one line
- * that names the setting.
+ * Reads the seeds of these users. `path` is a folder with a seed for each user, or the file of one seed. Rejects with
+ * one line that names the setting.
  */
 export async function nkeyAccess(
   login: Pick<BusLogin, "url" | "tls">,
@@ -39,7 +39,7 @@ export async function nkeyAccess(
   };
 }
 
-/** Finds the user of a seed by the name of its file: `operator.nk` is that of the operator. */
+/** Finds the user of a seed by its file name: `operator.nk` belongs to the operator. */
 function userOfFile(path: string): BusUserName | undefined {
   return BUS_USERS.find((name) => basename(path) === `${name}.nk`);
 }

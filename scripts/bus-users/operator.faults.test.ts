@@ -53,7 +53,7 @@ describe("commands with the user of an operator", function () {
     }
   });
 
-  it("changes nothing, and says at once which right is missing", async () => {
+  it("changes nothing, and reports the missing right at once", async () => {
     for (const command of ["dead drop 1", "dead retry 1", "streams"]) {
       const { code, stderr } = await run(...command.split(" "));
       expect(code, command).to.equal(1);

@@ -1,4 +1,4 @@
-/** How a process reaches the servers that TRUNKLINE_NATS_URL names, by its settings. */
+/** The access of a process to the servers in TRUNKLINE_NATS_URL, from its settings. */
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { BusTls } from "../../actors/runtime/bus/bus-tls.ts";
@@ -8,7 +8,7 @@ import type { BusUserName } from "./permissions.ts";
 
 type BusSettings = Pick<Config, "natsCredsFile" | "natsNkeys" | "natsTls">;
 
-/** Reads the files that the settings name. Rejects with one line that names the setting of a file that cannot be used. */
+/** Reads the files that the settings name. Rejects with one line that names the setting of an unusable file. */
 export async function outsideAccess(
   { natsCredsFile, natsNkeys, natsTls: tls }: BusSettings,
   url: string,

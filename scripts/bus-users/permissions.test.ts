@@ -152,7 +152,7 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
   ],
 };
 
-/** Acts of each user that its work needs, so that a table of refusals is not one of a user that may do nothing. */
+/** Requests that the work of each user needs, so that the refusals do not come from a user without any rights. */
 const ALLOWED: readonly Act[] = [
   ["browser", "publish", "shard.0.site.example=2Ecom"],
   ["browser", "publish", "mail.0.crawl-job.a"],
@@ -201,12 +201,16 @@ describe("users of the bus", function () {
     });
   }
 
-  /** Tries the acts of one user. Returns those that the server refused: it says so before it answers a later ping. */
+  /**
+   * Tries the requests of one user. Returns the requests that the server refused; it reports refusals before it answers
+   * a later ping.
+   */
   async function refusals(user: BusUserName, acts: readonly Act[]): Promise<string[]> {
     const client = clients.get(user);
     if (!client) throw new Error(`No client for ${user}`);
     const from = refused.length;
-    // A message without a body: a stream that took it would answer an error, or do what its subject says.
+    // Sends a message without a body: a stream that accepts it would answer an error, or execute the request of the
+    // subject.
     for (const [, operation, subject] of acts) {
       if (operation === "publish") client.publish(subject, "");
       else client.subscribe(subject, { callback: () => {} }).closed.catch(() => {});
@@ -274,7 +278,7 @@ describe("users of the bus", function () {
     expect(await refusals("browser", acts)).to.have.members(namesOf(acts));
   });
 
-  it("no role hears the answers of another", async () => {
+  it("no role receives the answers of another", async () => {
     for (const user of ["gateway", "actors", "browser", "operator"] as const) {
       const others = BUS_USERS.filter((other) => other !== user);
       const subjects = others.flatMap((other) => Object.values(inboxesOf(other)));

@@ -1,11 +1,13 @@
-/** The users of the bus, and what each may publish and subscribe to: read from deploy/bus-permissions. */
+/** The users of the bus and their permissions to publish and subscribe, read from deploy/bus-permissions. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import { REPOSITORY } from "../tools.ts";
 
-/** One for each role of processes, one for people who watch, and one for people who change things. */
+/**
+ * One user for each role of processes, `operator` for people who only watch, and `admin` for people who make changes.
+ */
 export const BUS_USERS = ["gateway", "actors", "browser", "operator", "admin"] as const;
 export type BusUserName = (typeof BUS_USERS)[number];
 
@@ -17,12 +19,12 @@ const Subjects = z.array(z.string().regex(/^\S+$/));
 const Permissions = z.strictObject({
   publish: z.strictObject({ allow: Subjects, deny: Subjects.default([]) }),
   subscribe: z.strictObject({ allow: Subjects }),
-  /** The user may answer each request that it receives once, wherever the answer goes. */
+  /** True if the user may answer each received request once, on any reply subject. */
   answers: z.boolean().default(false),
 });
 export type Permissions = z.infer<typeof Permissions>;
 
-/** Throws where the file is missing or has other fields. */
+/** Throws if the file is missing or has other fields. */
 export function readPermissions(name: BusUserName): Permissions {
   const path = join(REPOSITORY, PERMISSIONS_FOLDER, `${name}.yaml`);
   return Permissions.parse(parse(readFileSync(path, "utf8")));

@@ -114,7 +114,7 @@ describe("a bus with TLS and a user for each role", function () {
     await using one = await RoleProcess.start("refused", folder, environment);
     return { code: await one.exit(), lines: one.lines };
   };
-  /** The start ends with one line, and the doctor says the same. */
+  /** Asserts that the start fails with one line, and that the doctor reports the same. */
   async function expectRefused(environment: NodeJS.ProcessEnv, text: RegExp): Promise<void> {
     const { code, lines } = await start(environment);
     expect(code).to.equal(1);
@@ -215,7 +215,7 @@ describe("a bus with TLS and a user for each role", function () {
     }
   });
 
-  it("a user of another role is refused what the role needs, and the doctor names it", async () => {
+  it("a user of another role lacks the rights of the role, and the doctor names the user", async () => {
     await cp(seedFile(folder, "browser"), path("copied"));
     const { code, stdout } = await doctor({
       ...settings("actors"),

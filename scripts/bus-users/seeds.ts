@@ -1,4 +1,4 @@
-/** A folder with the NKey seed of each user of the bus, in a file of its own: `actors.nk` is that of the role actors. */
+/** A folder with one NKey seed file for each user of the bus: `actors.nk` belongs to the role `actors`. */
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { nkeys } from "@nats-io/transport-node";
@@ -13,8 +13,8 @@ export const seedFile = (folder: string, name: BusUserName) => join(folder, `${n
 export type PublicKeys = Readonly<Record<BusUserName, string>>;
 
 /**
- * Makes the seeds that the folder lacks, readable only by their owner, and keeps the others. Returns the names of the
- * new ones and all public keys. Rejects, and names the file, where one holds no seed.
+ * Creates the missing seeds of the folder, readable only by their owner, and keeps the others. Returns the names of the
+ * new seeds and all public keys. If a file holds no seed, rejects with an error that names the file.
  */
 export async function makeSeeds(
   folder: string,
@@ -32,7 +32,7 @@ export async function makeSeeds(
   return { made, publicKeys: Object.fromEntries(keys) };
 }
 
-/** Reads a seed. The error names the file and what it should be, and never what it holds. */
+/** Reads a seed. The error names the file and the expected content, and never the actual content. */
 export async function readSeed(path: string): Promise<string> {
   let text: string;
   try {

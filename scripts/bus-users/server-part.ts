@@ -5,7 +5,7 @@ import type { PublicKeys } from "./seeds.ts";
 /** The name of the file that a server includes. */
 export const SERVER_PART = "bus-users.conf";
 
-/** Time and number of the answers that a user may give to a request. The longest request waits 60 s. */
+/** Limits the time and number of a user's answers to a request. The longest request waits 60 s. */
 const ANSWERS = '{ max: 1, expires: "2m" }';
 
 /** `others` are lines of configuration for further users. */

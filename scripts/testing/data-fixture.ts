@@ -1,6 +1,6 @@
 /**
- * A little data of each kind that a user can see, and what must be found in it later: made by each release, and opened
- * by every later version.
+ * A little data of each kind that a user can see, with functions that create and check it. Each release creates this
+ * data, and every later version opens it.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ export async function makeData(url: string, credentials: Credentials): Promise<E
   };
 }
 
-/** Returns what a platform does not show as it was, in words. */
+/** Returns descriptions of all data that a platform does not show as before. */
 export async function findLost(url: string, expected: Expected): Promise<string[]> {
   const platform = { url, account: expected.accountId, token: expected.token };
   const lost: string[] = [];

@@ -29,7 +29,7 @@ export class HoldingClock implements Clock {
     await once(ended, "abort");
   }
 
-  /** Ends those that last now, and holds none until `hold`. */
+  /** Ends the current waits, and holds no wait until `hold` is called. */
   release(): void {
     this.#released.abort();
   }

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { IdleProcessors } from "./idle-processors.ts";
 
 describe("IdleProcessors", () => {
-  /** A machine of which each second is idle for the next of these shares. */
+  /** A machine whose idle share in each second is the next of these numbers. */
   function machine(...shares: number[]) {
     let idle = 0;
     let total = 0;

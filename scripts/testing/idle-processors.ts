@@ -1,4 +1,4 @@
-/** Grants turns while the machine's processors have idle time, so that test files that wait do not hold up others. */
+/** Grants turns while the machine's processors have idle time, so that waiting test files do not delay others. */
 import { cpus } from "node:os";
 
 /** Idle time of the processors since some moment, and all their time, in ms. */

@@ -85,7 +85,7 @@ function parentOf(pid: number): number {
   return Number(statOf(pid)[1]);
 }
 
-/** False for a process that is gone, and for one that waits for its parent to collect it. */
+/** Returns false for a process that has ended, also if its parent has not reaped it yet. */
 function holdsSockets(pid: number): boolean {
   const [state = ""] = statOf(pid);
   return state !== "" && state !== "Z" && state !== "X";

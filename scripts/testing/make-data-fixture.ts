@@ -1,6 +1,6 @@
 /**
- * Makes the fixture of a release: `node scripts/testing/make-data-fixture.ts deploy/fixtures/<version>`. Each release
- * makes one, once, and never changes it.
+ * Creates the fixture of a release: `node scripts/testing/make-data-fixture.ts deploy/fixtures/<version>`. Each release
+ * creates its fixture once and never changes it.
  */
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

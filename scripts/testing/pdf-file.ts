@@ -7,7 +7,9 @@ interface PdfObject {
   stream: string;
 }
 
-/** The text of each page in order, without the blanks that only its layout has; what is drawn over the page comes last. */
+/**
+ * The text of each page in order, without the blanks that only its layout has; what is drawn over the page comes last.
+ */
 export function pageTexts(bytes: Buffer): string[] {
   const objects = readObjects(bytes);
   const pages = Array.from(objects.values()).filter(({ dictionary }) =>

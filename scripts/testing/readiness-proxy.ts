@@ -4,17 +4,17 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 
-/** How often it looks at the health of each server. */
+/** How often the proxy checks the health of each server. */
 const CHECK_MS = 200;
 const CHECK_MS_MAX = 2_000;
 
 export class ReadinessProxy implements AsyncDisposable {
-  /** Requests that it could not bring to a server, or whose answer broke off, in words. */
+  /** Descriptions of requests that reached no server, or whose response was interrupted. */
   readonly broken: string[] = [];
   readonly #agent = new Agent({ keepAlive: true });
   readonly #server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing));
   readonly #stopped = new AbortController();
-  /** The servers, and whether each was ready at the last look. */
+  /** The servers, and whether each was ready at the last health check. */
   readonly #servers = new Map<string, boolean>();
   #turn = 0;
   #watching: Promise<void> = Promise.resolve();

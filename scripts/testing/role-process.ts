@@ -94,7 +94,7 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.exit();
   }
 
-  /** Rejects where the embedded bus refused something to a role, for lack of a right in deploy/bus-permissions. */
+  /** Rejects if the embedded bus refused a request of a role because deploy/bus-permissions lacks a right. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
     const refused = this.lines.find((line) => /(Publish|Subscription) Violation/.test(line));

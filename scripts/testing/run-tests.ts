@@ -122,8 +122,8 @@ function count(option: string, text: string): number {
 }
 
 /**
- * Many tests wait most of the time, so more files run at a time than there are processors; while these are idle even
- * more. Fault tests measure how long a recovery takes, and leave each other more room.
+ * Many tests wait most of the time, so more files run at a time than the machine has processors, and even more while
+ * the processors are idle. Fault tests measure how long a recovery takes, and leave each other more room.
  */
 function defaultConcurrency(suite: Suite): Concurrency {
   const processors = availableParallelism();

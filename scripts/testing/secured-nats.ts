@@ -15,7 +15,7 @@ export class SecuredNats implements AsyncDisposable {
   readonly server: TestNatsServer;
   /** The folder of the seeds. */
   readonly folder: string;
-  /** The lines of the server's log that say that it refused something to a user. */
+  /** Returns the lines of the server's log about refused requests of users. */
   readonly violations: string[];
   readonly publicKeys: PublicKeys;
   readonly #access: (name: BusUserName) => BusLogin;
@@ -53,7 +53,7 @@ export class SecuredNats implements AsyncDisposable {
     return this.#access(name);
   }
 
-  /** Settings of a process that has no more than this user. */
+  /** Settings of a process that uses only this user. */
   settings(name: BusUserName): NodeJS.ProcessEnv {
     const { origin } = new URL(this.server.url.replace("nats:", "http:"));
     return {

@@ -33,11 +33,11 @@ describe("installation", () => {
   const run = (state: object, message: string, input: object) =>
     runHandler(installationActor, message as never, state as never, input as never);
 
-  it("nameFirst() names the first user once, and nobody after administrators were changed", () => {
+  it("nameFirst() adds the first user once, and adds nobody after administrators have changed", () => {
     const named = run(installationActor.initial, "nameFirst", ada).state;
     expect(run(named, "listAdministrators", {}).reply).to.deep.equal({ administrators: [ada] });
     expect(run(named, "nameFirst", other(1))).to.include({ changed: false });
-    // Another claim leaves them as they are.
+    // Another claim does not change the administrators.
     expect(run(named, "claim", first).state).to.deep.equal({ ...first, administrators: [ada] });
     const moved = run(run(named, "addAdministrator", other(1)).state, "removeAdministrator", ada);
     expect(run(moved.state, "nameFirst", ada)).to.include({ changed: false });

@@ -1,4 +1,7 @@
-/** Decides which of all processes that start for the first time makes the account, and keeps the administrators. */
+/**
+ * Chooses the process that creates the first account when several start for the first time, and stores the
+ * administrators.
+ */
 import { ADMINISTRATORS_MAX, installation } from "../../../schemas/account/installation.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
@@ -51,7 +54,7 @@ export const installationActor = defineActor(installation, {
       const { administrators = [] } = state;
       const others = administrators.filter((one) => one.userId !== userId);
       if (others.length === administrators.length) {
-        throw new ActorError("not_found", "Cannot remove administrator: there is none of this id");
+        throw new ActorError("not_found", "Cannot remove administrator: no one has this id");
       }
       if (others.length === 0) {
         throw new ActorError("conflict", "Cannot remove the last administrator: add another first");

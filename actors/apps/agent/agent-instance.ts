@@ -324,8 +324,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #processEnded(error: Error): void {
     // The next instance handles messages that arrive from now on.
     this.#leaving ??= error;
-    // A turn whose process ended under it more than once is the likely cause of that. The only one of all that reached a
-    // bound is so at once: it would only reach it again.
+    // A turn whose process ended under it more than once is the likely cause of that. The only one of all that reached
+    // a bound is so at once: it would only reach it again.
     const { bound, isOfOneTurn = false } = error instanceof ProcessEnded ? error : {};
     const isRunaway = bound !== undefined && isOfOneTurn;
     for (const { turn, id } of this.#turns.underWay()) {

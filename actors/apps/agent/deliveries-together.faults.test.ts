@@ -69,7 +69,7 @@ describe("deliveries that come together", function () {
     key = keyOf("hooks", "Hooks", `a${agents++}`);
   });
 
-  /** Returns all deliveries once nothing waits any more; `others` answers those that arrived together. */
+  /** Returns all deliveries once no delivery waits; `others` answers deliveries that arrived together. */
   async function delivered(
     others: typeof answer,
     meanwhile: () => Promise<void> = async () => {},

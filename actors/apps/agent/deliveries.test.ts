@@ -105,7 +105,7 @@ describe("Deliveries", () => {
     whileRun = () => taking.stop();
     await taking.take();
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
-    // Deliveries that were not begun are handed out again, also those that were sent together.
+    // The inbox hands out deliveries again that did not begin, also deliveries that were sent together.
     expect(begun).to.equal(2);
     const error = await refusalOf(taking.take());
     expect(error).to.include({ code: "unavailable" });

@@ -98,7 +98,7 @@ describe("app", () => {
     expect(app.run("getServing", {}).secrets).to.have.lengthOf(APP_SECRETS_MAX - 1);
   });
 
-  it("resealSecret() changes what is stored of a secret, and nothing that its app sees", () => {
+  it("resealSecret() changes the stored form of a secret, and nothing that its app sees", () => {
     const app = new App();
     app.deploy();
     app.run("putSecret", { name: "TOKEN", sealed: "v1.old.y" });
@@ -110,7 +110,7 @@ describe("app", () => {
     expect(app.state.revision).to.equal(revision);
   });
 
-  it("resealSecret() refuses where the secret was set or deleted meanwhile", () => {
+  it("resealSecret() refuses if the secret was set or deleted meanwhile", () => {
     const app = new App();
     app.run("putSecret", { name: "TOKEN", sealed: "v1.set.y" });
     const again = { name: "TOKEN", from: "v1.old.y", to: "v1.new.y" };

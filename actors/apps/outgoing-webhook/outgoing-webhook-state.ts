@@ -34,7 +34,7 @@ export const WebhookRow = z.object({
   /** Sealed, or names: never what they are. */
   secret: SigningSecrets.optional(),
   isTest: z.boolean(),
-  /** The rendering job that is notified when the webhook has ended. */
+  /** The rendering job to notify when the webhook has ended. */
   job: Id.optional(),
   createdAt: EpochMs,
   /** Time of the first attempt, or of the first since it was resent. */

@@ -43,8 +43,8 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
  * resumeAt?, trimAt? }`: which have not ended, and when each is due
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
- * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at, durationMs,
- * status?, error?, answer? }] }`: 1,000 that have ended, for 30 days; the last 10 tries of each
+ * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at,
+ * durationMs, status?, error?, answer? }] }`: 1,000 that have ended, for 30 days; the last 10 tries of each
  *
  * Row `ids/<day>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id in 7 days
  */

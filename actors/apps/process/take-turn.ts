@@ -239,7 +239,7 @@ function serializeResult(
 ): Uint8Array {
   let bytes: Uint8Array;
   try {
-    // JSON has no undefined, which a method without a result gives.
+    // JSON has no undefined, which a method without a result returns.
     bytes = isJson ? Buffer.from(JSON.stringify(result) ?? "null") : serialize(result);
   } catch (cause) {
     const { message } = cause as Error;

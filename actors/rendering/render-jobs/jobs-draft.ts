@@ -28,7 +28,7 @@ type Ending =
 export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
   readonly #written = new Set<string>();
 
-  /** All jobs as this draft leaves them, the oldest first. */
+  /** Returns all jobs with the changes of this draft, the oldest first. */
   jobs(): Listed[] {
     const ids = new Set([...this.context.rows.keys(), ...this.#written]);
     return [...ids]
@@ -44,7 +44,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
     super.write(id, job);
   }
 
-  /** Gives the lane the oldest queued jobs that have a place. */
+  /** Queues tasks for the oldest queued jobs while the lane has room. */
   feed(): void {
     const { lane } = this.state;
     const room = RENDER_JOBS_AT_ONCE_MAX - lane.length;
@@ -59,19 +59,19 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
     this.remindBy(this.now + RENDER_JOB_LOST_MS);
   }
 
-  /** Notes that the job's task was heard of. */
+  /** Records that the job's task is alive. */
   hold(id: string): void {
     this.state.lane = [...this.#without(id), { id, at: this.now }];
     this.remindBy(this.now + RENDER_JOB_LOST_MS);
   }
 
-  /** The job's task has ended, so that another may have its place. */
+  /** Frees the slot of a job's task that has ended. */
   release(id: string): void {
     const without = this.#without(id);
     if (without.length < this.state.lane.length) this.state.lane = without;
   }
 
-  /** Ends a job. The place of its task in the lane stays until that task ends. */
+  /** Ends a job. Its task keeps its slot in the lane until the task ends. */
   end(id: string, job: Row, ending: Ending): void {
     const { secret, task: _, ...kept } = job;
     const result = ending.status === "completed" ? ending.result : undefined;
@@ -99,7 +99,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
     if (objects.length > 0) this.send(envelope(render, this.key, "purge", { objects }));
   }
 
-  /** Sets the reminder, unless it comes before. */
+  /** Sets the reminder, unless it is due earlier already. */
   remindBy(at: number): void {
     const { tendAt } = this.state;
     if (tendAt !== undefined && tendAt <= at) return;
@@ -112,7 +112,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
   }
 }
 
-/** A job as other parts of the platform know it. */
+/** Returns a job in the form that other parts of the platform use. */
 export function jobOf(id: string, row: Row): DeepReadonly<RenderJob> {
   const { number: _n, cacheTtlS: _c, requestBytes: _q, resultBytes: _r, ...rest } = row;
   const { task: _t, secret: _s, ...job } = rest;
@@ -122,6 +122,6 @@ export function jobOf(id: string, row: Row): DeepReadonly<RenderJob> {
 export const isWaiting = ({ status }: Pick<Row, "status">) =>
   status === "queued" || status === "running";
 
-/** False for a job that is over its time, though `tend` may be late. */
+/** Returns false for an expired job, even if `tend` is late and the job is still stored. */
 export const isKept = ({ endedAt }: Row, now: number) =>
   endedAt === undefined || now < endedAt + RENDER_JOB_KEPT_MS;

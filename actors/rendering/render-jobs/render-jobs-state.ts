@@ -7,20 +7,20 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 export const RenderJobsState = z.object({
   /** Number of the next job. */
   next: z.int().min(0),
-  /** Jobs whose tasks are in the lane of pages, and when each was last heard of. */
+  /** Jobs whose tasks are in the lane of pages, and when the worker of each last reported. */
   lane: z.array(z.object({ id: Id, at: EpochMs })),
-  /** Webhooks of jobs that have neither arrived nor failed, also those of jobs that have not ended. */
+  /** Number of promised webhooks that have neither arrived nor failed, including those of jobs that have not ended. */
   webhooks: z.int().min(0),
-  /** When the reminder `tend` comes, which may be earlier than it has to. */
+  /** When the reminder `tend` is due; it may be earlier than necessary. */
   tendAt: EpochMs.optional(),
 });
 export type RenderJobsState = z.infer<typeof RenderJobsState>;
 
-/** A job, in the row of its id. Numbers only grow, so a cursor stays valid while jobs come and go. */
+/** A job, in the row of its id. Numbers only grow, so a cursor stays valid while jobs are added and removed. */
 export const RenderJobRow = RenderJob.omit({ id: true }).extend({
   number: z.int().min(0),
   cacheTtlS: z.number().min(0),
-  /** Bytes in the store: of the request until the job ends, and of the result as far as they are reserved. */
+  /** Bytes in the store: the request's bytes until the job ends, and the reserved bytes of the result. */
   requestBytes: z.int().min(0),
   resultBytes: z.int().min(0),
   /** Id of the task that runs it. */

@@ -57,7 +57,7 @@ class Jobs extends ActorInHand<Messages, RenderJobsState, RenderJobRow> {
     return this.ask("get", { id: id(number) }).status;
   }
 
-  /** Inputs of messages that were sent since the last look. */
+  /** Returns the inputs of messages that were sent since the last call. */
   taken(message: string) {
     const taken = this.sent.filter((envelope) => envelope.message === message);
     this.sent = this.sent.filter((envelope) => envelope.message !== message);
@@ -108,7 +108,7 @@ describe("render-jobs", () => {
     expect(jobs.taken("purge")).to.deep.equal([{ objects: [`${ACCOUNT}/${id(1)}.request`] }]);
   });
 
-  it("create() the same twice gives one job", () => {
+  it("create() with the same message twice creates one job", () => {
     jobs.create(1, { webhook: WEBHOOK });
     jobs.create(1, { webhook: WEBHOOK });
     expect(jobs.rows.size).to.equal(1);
@@ -176,7 +176,7 @@ describe("render-jobs", () => {
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(BYTES_MAX - 10);
     expect(refusal(() => reserve(1, "other")).code).to.equal("cancelled");
     jobs.ask("ended", { id: id(1), task: "task-1", result: jobs.result(1, 100) });
-    // Bytes that were reserved and not used are free again.
+    // Reserved bytes that the job did not use are free again.
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(100);
     expect(refusal(() => reserve(1)).code).to.equal("cancelled");
   });
@@ -227,7 +227,7 @@ describe("render-jobs", () => {
     expect(JSON.stringify(jobs.ask("list", { count: 10 }))).to.not.contain("secret");
   });
 
-  it("ended() the same twice, of another task, and too late, changes nothing", () => {
+  it("ended() twice, from another task, or too late changes nothing", () => {
     jobs.create(1);
     jobs.begin(1);
     jobs.ask("ended", { id: id(1), task: "other", result: jobs.result(1) });
@@ -280,7 +280,7 @@ describe("render-jobs", () => {
     expect(refusal(() => jobs.ask("cancel", { id: id(2) })).code).to.equal("not_found");
   });
 
-  it("tend() queues jobs again whose tasks were not heard of for RENDER_JOB_LOST_MS", () => {
+  it("tend() queues jobs again whose tasks sent no report for RENDER_JOB_LOST_MS", () => {
     for (const number of [1, 2, 3]) jobs.create(number);
     jobs.begin(2);
     jobs.ask("cancel", { id: id(3) });
@@ -290,7 +290,7 @@ describe("render-jobs", () => {
     expect(jobs.now - since).to.equal(RENDER_JOB_LOST_MS);
     expect(jobs.taken("job")).to.deep.equal([{ id: id(1) }, { id: id(2) }]);
     expect(jobs.status(2)).to.equal("queued");
-    // The second task of a job that runs.
+    // A second task of a running job.
     expect(jobs.begin(1, "again").isWanted).to.equal(true);
     expect(jobs.begin(1, "task-1").isWanted).to.equal(false);
     jobs.ask("ended", { id: id(1), task: "task-1", result: jobs.result(1) });
@@ -311,7 +311,7 @@ describe("render-jobs", () => {
     expect(jobs.ask("list", { count: 10 }).jobs).to.deep.equal([]);
   });
 
-  it("tend() removes jobs and results over their time, ends those that never ran, and then forgets", () => {
+  it("tend() removes expired jobs and results, ends jobs that never ran, and then forgets the state", () => {
     const count = JOBS_TENDED_MAX + 5;
     for (let number = 1; number <= count; number++) {
       jobs.create(number);
@@ -379,7 +379,7 @@ describe("render-jobs", () => {
     }
   });
 
-  it("list() gives fewer jobs than asked for where they would not fit a reply", () => {
+  it("list() returns fewer jobs than the limit if they do not fit a reply", () => {
     const faults = Array(20).fill({ pointer: "é".repeat(256), message: "\u0001".repeat(256) });
     const error = { code: "invalid_request", message: "\u0001".repeat(2_000), details: { faults } };
     jobs.fill(100, { status: "failed", endedAt: jobs.now, error });

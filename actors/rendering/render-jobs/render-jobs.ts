@@ -1,4 +1,4 @@
-/** Keeps the rendering jobs of an account: in which order they run, how they ended, and for how long that is kept. */
+/** Keeps the rendering jobs of an account: their order, their outcome, and how long the outcome is kept. */
 import { OUTGOING_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -12,10 +12,10 @@ import { isKept, isWaiting, JobsDraft, jobOf } from "./jobs-draft.ts";
 import { RenderJobRow, RenderJobsState } from "./render-jobs-state.ts";
 import { isLost, tend } from "./tend.ts";
 
-/** A client that was refused because its jobs wait comes back after this. */
+/** Retry delay for a client that was refused because too many of its jobs wait. */
 const WAITING_RETRY_S = 30;
 
-/** Bytes of listed jobs, whose errors and addresses may be long. With one more they fit a message. */
+/** Limits the bytes of listed jobs, whose errors and addresses may be long. One job more still fits a message. */
 const LISTED_BYTES_MAX = 600_000;
 
 type State = DeepReadonly<RenderJobsState>;
@@ -92,7 +92,7 @@ export const renderJobsActor = defineActor(renderJobs, {
         draft.feed();
         return { ...draft.transition(), reply: { isWanted: false as const } };
       }
-      // A task that was queued again while the first still runs.
+      // The actor queued this task again while the first task still runs.
       if (job.status === "running" && job.task !== task && !isLost(draft, id)) {
         return { state, reply: { isWanted: false as const } };
       }
@@ -122,7 +122,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       const draft = new JobsDraft(state, context);
       const job = draft.row(id);
       if (job && isWaiting(job)) {
-        // A task that was queued twice reports twice.
+        // A task that the actor queued twice reports twice.
         if (job.task !== undefined && job.task !== task) return { state };
         if (result) draft.end(id, job, { status: "completed", result });
         else if (error) draft.end(id, job, { status: "failed", error });
@@ -155,7 +155,7 @@ export const renderJobsActor = defineActor(renderJobs, {
   },
 });
 
-/** The first jobs of a list, as many as fit a reply. */
+/** Returns the first jobs of a list, as many as fit a reply. */
 function firstOf(list: readonly [id: string, job: Row][], count: number) {
   const jobs: ReturnType<typeof jobOf>[] = [];
   let bytes = 0;

@@ -1,30 +1,36 @@
-/** What has to be done about jobs in time: removes those over their time, and queues lost ones again. */
+/** The periodic work on jobs: removes expired jobs, and queues lost jobs again. */
 import { RENDER_JOB_KEPT_MS, RENDER_JOB_LOST_MS } from "../../../schemas/rendering/limits.ts";
 import { isWaiting, type JobsDraft } from "./jobs-draft.ts";
 
-/** Jobs that one transition ends or removes: each may send two messages, and a transition has 256 sends at most. */
+/**
+ * Maximum number of jobs that one transition ends or removes. Each may send two messages, and a transition has at most
+ * 256 sends.
+ */
 export const JOBS_TENDED_MAX = 100;
-/** Characters of these messages. With one more, of a webhook with a long address, they fit TRANSITION_SEND_BYTES_MAX. */
+/**
+ * Limits the characters of these messages. One more message, for a webhook with a long address, still fits
+ * TRANSITION_SEND_BYTES_MAX.
+ */
 const TENDED_CHARS_MAX = 100_000;
 
 export function tend(draft: JobsDraft): void {
   expire(draft);
   requeue(draft);
   draft.feed();
-  // A time that is past comes at once, for the rest of what is late.
+  // A reminder with a past time is due at once and handles the remaining late jobs.
   for (const [, { createdAt, endedAt }] of draft.jobs()) {
     draft.remindBy((endedAt ?? createdAt) + RENDER_JOB_KEPT_MS);
   }
   for (const { at } of draft.state.lane) draft.remindBy(at + RENDER_JOB_LOST_MS);
 }
 
-/** Whether nothing was heard of the job's task for longer than a task may run. */
+/** Returns true if the job's task sent no report for longer than a task may run. */
 export function isLost({ state, now }: JobsDraft, id: string): boolean {
   const place = state.lane.find((one) => one.id === id);
   return place === undefined || now >= place.at + RENDER_JOB_LOST_MS;
 }
 
-/** Removes ended jobs, and ends waiting ones, that are over their time. */
+/** Removes expired jobs that have ended, and ends expired jobs that still wait. */
 function expire(draft: JobsDraft): void {
   const { now } = draft;
   const isOver = ({ endedAt, createdAt }: { endedAt?: number | undefined; createdAt: number }) =>
@@ -50,7 +56,7 @@ function expire(draft: JobsDraft): void {
   draft.purge(objects);
 }
 
-/** Takes jobs out of the lane whose tasks were lost, as after the restore of a backup. */
+/** Removes jobs from the lane whose tasks were lost, for example after a restore. */
 function requeue(draft: JobsDraft): void {
   const lost = draft.state.lane.filter(({ id }) => isLost(draft, id));
   for (const { id } of lost) {

@@ -1,11 +1,11 @@
-/** Turns what a handler threw into the refusal of its message. */
+/** Converts an error of a handler to the refusal of its message. */
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
 import { refusalOf } from "../bus/refusal.ts";
 import { inRequestOf } from "../lib/trace.ts";
 import type { IncomingCall } from "../shards/incoming.ts";
 
-/** Logs a fault under the request of the message. A refusal needs no line. */
+/** Logs a fault with the request id of the message. Does not log a refusal. */
 export function refuseFailure(
   error: unknown,
   { message, trace }: Pick<IncomingCall, "message" | "trace">,

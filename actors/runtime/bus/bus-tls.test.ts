@@ -8,7 +8,7 @@ describe("TLS to the bus", () => {
     return tlsOptions({ caFile: "ca.pem" }, servers)?.checkServerIdentity("localhost", certificate);
   };
 
-  it("tlsOptions() asks for TLS where the settings do, and leaves it to the server elsewhere", () => {
+  it("tlsOptions() requires TLS if the settings do, and otherwise leaves it to the server", () => {
     expect(tlsOptions(undefined, ["nats://a:4222"])).to.equal(undefined);
     expect(tlsOptions(undefined, ["nats://a:4222", "tls://b:4222"])).to.be.an("object");
     expect(tlsOptions({ caFile: "ca.pem" }, ["nats://a:4222"])).to.include({ caFile: "ca.pem" });
@@ -24,7 +24,7 @@ describe("TLS to the bus", () => {
     expect(identity(["nats://a:4222"], "DNS:b, IP Address:10.0.0.5")).to.be.an("error");
   });
 
-  it("connectProblem() says what is wrong with a certificate, also where it is the cause of another error", () => {
+  it("connectProblem() describes the fault of a certificate, also as the cause of another error", () => {
     const error = (code: string) =>
       new Error("failed", { cause: Object.assign(new Error("x"), { code }) });
     const texts: [string, RegExp][] = [

@@ -1,19 +1,19 @@
-/** TLS to the servers of the bus: its files, and the reason why a connection failed, in the words of our settings. */
+/** TLS to the servers of the bus: the files, and errors of a connection in terms of our settings. */
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 
-/** Paths of files in PEM. They are read at each connection, so that renewed ones are used. */
+/** Paths of PEM files. Each connection reads them again, so that it uses renewed files. */
 export interface BusTls {
-  /** Authorities that sign the certificates of the servers; without it the system's. */
+  /** Authorities that sign the certificates of the servers. Default: the system's authorities. */
   caFile?: string;
-  /** The certificate of this client and its key, for servers that ask for one. */
+  /** The certificate and key of this client, for servers that request one. */
   certFile?: string;
   keyFile?: string;
 }
 
 /**
- * Options for `connect`, or undefined where a server decides whether there is TLS. A certificate must be for one of the
- * configured servers. The library checks that of a server with an IP address against `localhost` (3.4.0), and servers
- * that it learns of may have other addresses than the settings.
+ * Returns options for `connect`, or undefined if the server decides about TLS. A certificate must be valid for one of
+ * the configured servers. The library (3.4.0) checks the certificate of a server with an IP address against
+ * `localhost`, and servers that it discovers may have addresses that the settings do not name.
  */
 export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
   const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));
@@ -57,7 +57,7 @@ export function connectProblem(error: unknown): string {
   return message;
 }
 
-/** The code of the error or of its nearest cause that has one. */
+/** Returns the code of the error, or of its nearest cause with a code. */
 function codeOf(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     if ("code" in at && typeof at.code === "string") return at.code;

@@ -54,7 +54,7 @@ describe("Bus", function () {
     const killedAt = performance.now();
     await nats.kill();
     await until("the connection is away", () => !bus.connected);
-    // A test that stands still here is too late to see it.
+    // If the test stalls here, it is too late to observe this state.
     if (performance.now() - killedAt < BUS_CHANGE_MS) expect(bus.isMissing).to.equal(false);
     await until("it is missing", () => bus.isMissing);
     expect(performance.now() - killedAt).to.be.at.least(BUS_CHANGE_MS);

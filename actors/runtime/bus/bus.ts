@@ -25,7 +25,9 @@ import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions extends ConnectOptions {
-  /** The listeners of all connections of this process to the same bus. Messages between them do not go by the server. */
+  /**
+   * The listeners of all connections of this process to the same bus. Messages between them do not go by the server.
+   */
   listeners?: Listeners;
 }
 
@@ -48,7 +50,8 @@ export type BusRequest = Pick<Msg, "subject" | "data" | "string"> & {
 
 interface ListenOptions {
   /**
-   * While it returns false, messages of this process go by the server too, since another process may have to receive them.
+   * While it returns false, messages of this process go by the server too, since another process may have to receive
+   * them.
    */
   isHere?: () => boolean;
   /** The server refuses the subscription. */
@@ -121,8 +124,8 @@ export class Bus {
   }
 
   /**
-   * True when the connection has been away for longer than a change of servers takes. Requests wait for a short absence,
-   * so a process that reported it would be left without need, and all processes of a server at the same time.
+   * True when the connection has been lost for longer than a change of servers takes. Requests survive a short loss. If
+   * processes reported it, load balancers would leave all processes of a server at the same time without need.
    */
   get isMissing(): boolean {
     return !this.#connected && performance.now() - this.#lostAt > BUS_CHANGE_MS;
@@ -165,7 +168,8 @@ export class Bus {
   }
 
   /**
-   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So a process that receives one of those knows that every process, this one too, has received this message before.
+   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So a
+   * process that receives one of those knows that every process, this one too, has received this message before.
    */
   publishFirst(subject: string, payload: string): void {
     if (this.isAway) return;
@@ -231,16 +235,16 @@ export class Bus {
   }
 
   /**
-   * The newest message of a subject, from the stream's leader; a direct get may answer from the past. Rejects with BusLost
-   * when the connection is lost meanwhile.
+   * The newest message of a subject, from the stream's leader; a direct get may answer from the past. Rejects with
+   * BusLost when the connection is lost meanwhile.
    */
   readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
     return this.#readOfLeader(stream, { last_by_subj: subject });
   }
 
   /**
-   * The subjects that a stream holds, from its leader. A listing that takes several requests may miss messages that move
-   * meanwhile.
+   * The subjects that a stream holds, from its leader. A listing that takes several requests may miss messages that
+   * move meanwhile.
    */
   async subjectsOf(stream: string, filter: string): Promise<string[]> {
     const { state } = await this.whileConnected(() =>

@@ -15,16 +15,16 @@ export interface ConnectOptions {
   url: string;
   /** Contents of a NATS credentials file. */
   credentials?: string;
-  /** Seed of a user's NKey, in place of a password. */
+  /** NKey seed of the user, instead of a password. */
   nkey?: string;
-  /** The role whose user this is. Its answers arrive where no other role may listen. */
+  /** The role of this user. Its answers arrive on subjects that no other role may subscribe to. */
   role?: string;
   tls?: BusTls;
   /** Shown by `nats server report connections`. */
   name: string;
 }
 
-/** Rejects with one line, which names the servers and no password. */
+/** Rejects with one line that names the servers but no password. */
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
@@ -34,9 +34,9 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     name: login.name,
     inboxPrefix: inboxesOf(login.role).answers,
     ...(tls && { tls }),
-    // By default the library gives up for good after 20 s, and notices a half-open link only after minutes.
+    // By default the library stops reconnecting after 20 s, and detects a half-open link only after minutes.
     maxReconnectAttempts: -1,
-    // Also while passwords are changed: the library would close a connection that is refused twice.
+    // Keeps reconnecting also while passwords change: by default the library closes a connection that is refused twice.
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: 100,
     reconnectJitter: 50,

@@ -3,10 +3,10 @@ import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
 import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
 
-/** JetStream's error code where a read finds nothing. */
+/** JetStream's error code for a read that finds nothing. */
 export const NO_MESSAGE_FOUND = 10037;
 
-/** Resolves with undefined where there is no such message. */
+/** Resolves with undefined if no such message exists. */
 export async function untilLeaderAnswers(
   read: () => Promise<StoredMsg | null>,
 ): Promise<StoredMsg | undefined> {
@@ -16,7 +16,7 @@ export async function untilLeaderAnswers(
       return (await read()) ?? undefined;
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-      // While a stream has no leader nobody answers, and its next leader has not received the request.
+      // A stream without a leader does not answer, and its next leader has not received the request.
       if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
     }
   }

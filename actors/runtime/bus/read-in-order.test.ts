@@ -67,7 +67,8 @@ describe("readInOrder", function () {
     const client = world.bus.jetstream.jetstream();
     for (let number = 1; number <= 3; number++) await client.publish(SUBJECT, String(number));
     let unheard = 3;
-    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the consumer.
+    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the
+    // consumer.
     const get: typeof client.consumers.get = async (...asked) => {
       const consumer = await client.consumers.get(...asked);
       if (unheard > 0) await consumer.delete();
@@ -92,7 +93,7 @@ describe("readInOrder", function () {
     expect(unheard).to.equal(-1);
   });
 
-  it("asks a single server for few heartbeats, because its consumer dies with the connection", async () => {
+  it("requests few heartbeats from a single server, because its consumer dies with the connection", async () => {
     await using world = await startWorld();
     const asked: { idle_heartbeat: number }[] = [];
     world.bus.connection.subscribe("$JS.API.CONSUMER.MSG.NEXT.MAIL.*", {
@@ -106,7 +107,7 @@ describe("readInOrder", function () {
     expect(first?.idle_heartbeat).to.be.at.least(10_000 * 1e6);
   });
 
-  it("asks a server of a cluster for a heartbeat a second, because its consumer may die alone", async () => {
+  it("requests a heartbeat a second from a server of a cluster, because its consumer may die alone", async () => {
     await using cluster = await startCluster(2);
     const bus = await Bus.connect({ url: cluster.urls.join(","), name: "test" });
     expect(isSingleServer(bus)).to.equal(false);

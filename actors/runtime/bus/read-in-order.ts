@@ -6,13 +6,13 @@ import { type Bus, BusLost } from "./bus.ts";
 import { endWhenSilent } from "./end-when-silent.ts";
 
 /**
- * How often a consumer reports that it lives. In a cluster it lives on one server and dies with that, so after two missed
- * reports the reader makes another.
+ * Heartbeat interval of a consumer. In a cluster a consumer lives on one server and dies with it, so after two missed
+ * heartbeats the reader creates another consumer.
  */
 const CONSUMER_HEARTBEAT_MS = 1_000;
 /**
- * On a single server a consumer dies with the connection, which is noticed otherwise. A host has 130 readers, whose
- * reports would be most of what an idle instance does.
+ * On a single server a consumer dies only with the connection, and the client detects a lost connection in other ways.
+ * A host has 130 readers, and their heartbeats would be most of an idle instance's work.
  */
 const LONE_CONSUMER_HEARTBEAT_MS = 15_000;
 
@@ -95,7 +95,10 @@ async function* readOnce(
   return !isRead && !signal.aborted && (await silence);
 }
 
-/** True where the connection's server keeps every stream itself, so that a consumer never dies without the connection. */
+/**
+ * Returns true if the connected server stores every stream itself, so that a consumer never dies without the
+ * connection.
+ */
 export function isSingleServer({ connection }: Bus): boolean {
   const { jetstream = false, cluster } = connection.info ?? {};
   return jetstream && cluster === undefined;

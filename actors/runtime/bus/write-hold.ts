@@ -1,6 +1,6 @@
 /**
- * Holds back the writes of this process while a backup captures the streams at one moment. The backup checks by itself
- * that nobody wrote, so a process that misses the request costs it a repetition, and nothing else.
+ * Pauses the writes of this process while a backup captures the streams at one moment. The backup itself verifies that
+ * nobody wrote, so a process that misses the pause only makes the backup retry.
  */
 import type { NatsConnection } from "@nats-io/transport-node";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
@@ -11,7 +11,7 @@ export class WriteHold {
 
   constructor(connection: NatsConnection) {
     connection.subscribe(HOLD_SUBJECT, {
-      // A user of the bus that may not subscribe to this has nothing to hold back.
+      // A user of the bus that may not subscribe to this subject writes nothing that a pause concerns.
       callback: (error, message) => {
         if (!error) this.#begin(Number(message.string()));
       },
@@ -19,12 +19,12 @@ export class WriteHold {
     void connection.closed().then(() => this.#end());
   }
 
-  /** Resolves when writes may go on; undefined while they are not held back. */
+  /** Resolves when writes may continue; undefined while no pause is active. */
   get held(): Promise<void> | undefined {
     return this.#hold?.ended.promise;
   }
 
-  /** A backup that dies holds nobody: the pause ends by itself. */
+  /** The pause expires by itself, so a dead backup blocks nobody. */
   #begin(ms: number): void {
     const ended = this.#hold?.ended ?? Promise.withResolvers<void>();
     clearTimeout(this.#hold?.timer);

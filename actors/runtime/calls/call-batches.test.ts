@@ -69,7 +69,7 @@ describe("calls of one turn", function () {
     expect((await left).map(({ count }) => count)).to.have.members([1, 2]);
   });
 
-  it("go together also when they belong to requests, and each keeps its own", async () => {
+  it("share a message also when they belong to requests, and each call keeps its own request", async () => {
     await increment("asked");
     const steps: string[] = [];
     const stop = recordSteps(({ request, name }) => steps.push(`${request} ${name}`));

@@ -19,7 +19,7 @@ const CallMessage = z.object({
   number: z.number().optional(),
   settled: z.number().optional(),
   deadlineAt: z.number().optional(),
-  /** The request from which it comes, as REQUEST_HEADER has it. */
+  /** The request that caused this call, in the form of REQUEST_HEADER. */
   request: z.string().optional(),
 });
 export type CallMessage = z.input<typeof CallMessage>;

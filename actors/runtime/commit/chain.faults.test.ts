@@ -67,7 +67,7 @@ for (const servers of [1, 3]) {
       expect(value?.seq).to.equal(marks.last - 1);
     });
 
-    it("append() stores a message once whose answers or tries are lost, and goes on", async () => {
+    it("append() stores a message once if answers or tries are lost, and continues", async () => {
       const subject = journal("lossy");
       const bus = await Bus.connect({ url: world.url, name: "lossy" });
       const chain = newChain(bus, subject);
@@ -108,7 +108,7 @@ for (const servers of [1, 3]) {
       await bus.close();
     });
 
-    it("sealChain() writes one seal, whoever seals again", async () => {
+    it("sealChain() writes one seal, also if another host seals again", async () => {
       const subject = journal("twice");
       await newChain(world.bus, subject).append([payload(0)]);
       const by = (name: string) => () => JSON.stringify({ sealedBy: name, from: 7 });

@@ -1,6 +1,7 @@
 /**
- * Messages under one subject that one host writes, each over its last. A journal is such a chain, and so are the
- * checkpoints of a host. Another host ends a chain by a seal: whatever its host writes from then on is refused.
+ * A chain: messages under one subject that one host writes, each over the previous one. A journal is a chain, and so
+ * are the checkpoints of a host. Another host ends a chain with a seal; the stream then refuses all further writes of
+ * the chain's host.
  */
 import { z } from "zod";
 import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
@@ -10,14 +11,17 @@ import type { Clock } from "../lib/clock.ts";
 
 /** Pause before a write without a clear outcome is repeated: a write in flight takes a few milliseconds. */
 const CHAIN_RETRY_MS = 20;
-/** A host that cannot write for this long goes on under a new name: an election takes up to 9 s. */
+/** A host that cannot write for this long continues under a new name. An election takes up to 9 s. */
 const CHAIN_UNKNOWN_MS_MAX = 10_000;
 
-/** Each message of a chain has its number, by which its host recognizes it. A seal has none. */
+/** Each message of a chain has a number, by which its host recognizes it. A seal has no number. */
 const StoredLink = z.object({ number: z.number().optional() });
 export const StoredSeal = z.object({ sealedBy: z.string(), from: z.number().default(0) });
 
-/** The chain is sealed, or its host cannot find out whether its last write is stored: the host writes no more. */
+/**
+ * The chain is sealed, or its host cannot determine whether its last write is stored. The host must stop writing to the
+ * chain.
+ */
 export class ChainLost extends Error {}
 
 interface ChainParts {
@@ -25,7 +29,7 @@ interface ChainParts {
   clock: Clock;
   stream: string;
   subject: string;
-  /** True when the host goes on under another name, so that nothing more is to be written. */
+  /** True when the host continues under another name, so that it must write nothing more. */
   isOver(): boolean;
 }
 
@@ -38,7 +42,7 @@ export class Chain {
     this.#parts = parts;
   }
 
-  /** Sequence of its last message. */
+  /** Sequence of the chain's last message. */
   get last(): number {
     return this.#last;
   }
@@ -49,9 +53,9 @@ export class Chain {
   }
 
   /**
-   * Stores the payloads as the next messages, and the other writes before them, or nothing. All payloads hold the same
-   * number. Returns the sequence of the first payload. Rejects with WriteRefused where nothing is stored, and with
-   * ChainLost. A write without an answer is repeated: only one of the tries can follow the last message.
+   * Stores the other writes and then the payloads as the next messages, or nothing at all. All payloads hold the same
+   * number. Returns the sequence of the first payload. Rejects with WriteRefused if nothing was stored, and with
+   * ChainLost. Repeats a write that got no answer: only one of the tries can follow the last message.
    */
   async append(payloads: readonly string[], beside: readonly Write[] = []): Promise<number> {
     const { bus, clock, subject, isOver } = this.#parts;
@@ -83,8 +87,8 @@ export class Chain {
   }
 
   /**
-   * Returns the last sequence where the chain ends with the message being written, and undefined where an earlier
-   * try may still be in flight. Rejects with ChainLost where anything else follows the last message.
+   * Returns the last sequence if the chain ends with the message being written; undefined if an earlier try may still
+   * be in flight. Rejects with ChainLost if any other message follows the last one.
    */
   async #findStored(): Promise<number | undefined> {
     const { bus, stream, subject } = this.#parts;
@@ -101,8 +105,8 @@ export class Chain {
 }
 
 /**
- * Makes sure that a chain has a seal. `seal` returns the payload for a chain that ends with this text. May be repeated:
- * the first seal counts. Returns the payload of a seal.
+ * Ensures that a chain has a seal. `seal` returns the payload for a chain that ends with this text. Callers may repeat
+ * the call: the first seal counts. Returns the payload of a seal.
  */
 export async function sealChain(
   bus: Bus,

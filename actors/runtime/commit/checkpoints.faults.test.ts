@@ -48,7 +48,7 @@ function reminderOf({ subjects }: World, key: string): string {
   return subjects.remind(shardOf(address), address, "tick");
 }
 
-/** Keeps what is written to the state stream and the journals from now on, by subject. */
+/** Records all messages to the state stream and the journals from now on, by subject. */
 function watchWrites({ bus, subjects }: World): string[] {
   const written: string[] = [];
   for (const subjectsOf of [subjects.all, subjects.journals]) {
@@ -95,7 +95,7 @@ describe("the journal", function () {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying" });
     await dying.ready;
-    // Only the last commits are in the journal alone. Earlier ones have been checkpointed.
+    // Only the last commits exist only in the journal. Checkpoints have written the earlier commits.
     for (let round = 1; round <= 20; round++) {
       await Promise.all([
         increment(world),
@@ -158,7 +158,7 @@ describe("the journal", function () {
     });
     const at = (ms: number) => `@at ${new Date(now + ms).toISOString()}`;
     const remind = (ms: number) => world.client.call(counter, "a", "remindAt", { at: now + ms });
-    // What was pending of the same reminder is not written over it later; a checkpoint repeats the newest time.
+    // No later write replaces the reminder with a pending older time; a checkpoint repeats the newest time.
     await remind(10_000);
     await remind(1_000);
     expect(schedules).to.deep.equal([at(1_000)]);
@@ -270,7 +270,7 @@ describe("the journal", function () {
     };
     await run(4);
     expect(await storedCount(world, "b")).to.equal(0);
-    // Whoever sealed it twice, or wrote behind a seal, changes nothing.
+    // A second seal, or a write behind a seal, changes nothing.
     await publish(journal, { sealedBy: "another" });
     await publish(journal, commit(6, 0, ["late"]));
     await publish(journal, { sealedBy: "another", from });

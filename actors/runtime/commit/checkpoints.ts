@@ -1,6 +1,6 @@
 /**
- * Brings the commits in a host's journal to their keys: a while after each commit, or when a caller waits for it.
- * Commits go on meanwhile. Each checkpoint expects the one before it, so that one that arrives late changes nothing.
+ * Writes the commits of a host's journal to their keys: a while after each commit, or when a caller waits for it.
+ * Commits continue meanwhile. Each checkpoint expects the previous one, so that a late checkpoint changes nothing.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, CHECKPOINT_MS } from "../../../schemas/limits.ts";
@@ -9,7 +9,7 @@ import type { Shard } from "../shards/shard.ts";
 import { type Chain, ChainLost } from "./chain.ts";
 import type { Journal } from "./journal.ts";
 
-/** Messages of one checkpoint, for which the other writes of the stream wait some 8 ms. */
+/** Limits the messages of one checkpoint. Other writes of the stream wait about 8 ms for a checkpoint of this size. */
 const CHECKPOINT_MESSAGES_MAX = 256;
 
 interface CheckpointsParts {
@@ -24,20 +24,20 @@ interface CheckpointsParts {
 export class Checkpoints {
   readonly #parts: CheckpointsParts;
   readonly #stopped = new AbortController();
-  /** All messages of the journal before this number of them are due. */
+  /** The next checkpoint must write all journal messages before this number. */
   #below = 0;
   #isScheduled = false;
   #isRunning = false;
   /** True after a failure, until the next checkpoint is due. */
   #isPaused = false;
-  /** Callers that wait until commits are in their keys, or until the host goes on under another name. */
+  /** Callers that wait until commits are in their keys, or until the host continues under another name. */
   #waiting: { isDone: () => boolean; done: () => void }[] = [];
 
   constructor(parts: CheckpointsParts) {
     this.#parts = parts;
   }
 
-  /** A commit went into the journal. */
+  /** Schedules a checkpoint for a commit that the journal has stored. */
   committed(): void {
     if (this.#parts.journal.isHalfFull) this.#demand();
     if (this.#isScheduled) return;
@@ -65,7 +65,7 @@ export class Checkpoints {
     return this.#until(() => !this.#parts.journal.holds(shard));
   }
 
-  /** Ends all checkpoints: the next owners write what is pending. All that wait go on. */
+  /** Stops all checkpoints and releases all waiting callers. The next owners write the pending changes. */
   stop(): void {
     this.#stopped.abort();
     this.#notify();

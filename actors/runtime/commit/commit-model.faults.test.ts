@@ -1,4 +1,4 @@
-/** Explores the model of commits: no order of steps breaks a promise, and each rule is needed. */
+/** Explores the model of commits. No order of steps breaks a promise, and each rule is necessary. */
 import { expect } from "chai";
 import { follow, search } from "../../../scripts/testing/commit-model/search.ts";
 import {
@@ -11,7 +11,7 @@ import {
 
 const SMALL: Bounds = { commits: 2, lost: 0, deaths: 1, epochs: 2 };
 
-/** Where a rule's fault is not among the first that a search reaches: other bounds, and steps that come first. */
+/** Other bounds and first steps for rules whose fault the default search does not reach soon. */
 const FAULTS: Partial<Record<Rule, { bounds: Partial<Bounds>; steps?: readonly string[] }>> = {
   checkpointsExpectTheLast: { bounds: { lost: 1, deaths: 0, epochs: 1 } },
   commitsWaitForRoom: { bounds: { commits: 3 } },
@@ -102,7 +102,7 @@ describe("the model of commits", function () {
       const found = search(follow(start(own, rule), steps, rule), rule);
       expect(found.fault).to.be.a("string");
       if (steps.length === 0) return;
-      // The steps that come first are no fault themselves: with the rule there is none behind them either.
+      // The first steps are no fault themselves: with the rule in force, the search finds no fault after them.
       const kept = search(follow(start(own), steps));
       expect(kept.fault, kept.steps.join("; ")).to.equal(null);
     });

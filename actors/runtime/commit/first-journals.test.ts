@@ -1,4 +1,4 @@
-/** A store that the first release left, whose hosts kept their journals in the bucket's own stream. */
+/** Tests a store of the first release, whose hosts kept their journals in the bucket's own stream. */
 import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { SHARDS } from "../../../schemas/limits.ts";
@@ -11,7 +11,7 @@ import { Epoch } from "../placement/epoch.ts";
 const KEYS = ["noted", "earlier", "later", "both", "lost"];
 const shardOfKey = (key: string) => shardOf(addressOf("counter", key));
 
-/** Writes what two hosts left that died, one of which had taken a shard of the other. */
+/** Writes the data that two dead hosts left; one of them had taken a shard of the other. */
 async function leaveStore({ bus, subjects }: World): Promise<void> {
   const jetstream = bus.jetstream.jetstream();
   const publish = async (key: string, content: unknown, from?: number) => {
@@ -55,7 +55,7 @@ async function leaveStore({ bus, subjects }: World): Promise<void> {
 describe("a store of the first release", function () {
   this.timeout(90_000);
 
-  it("opens with all that its journals hold, and loses them then", async () => {
+  it("opens with all commits of its journals, and then removes the journals", async () => {
     expect(new Set(KEYS.map(shardOfKey)).size).to.equal(KEYS.length);
     await using world = await startWorld({ definitions: [counterActor] });
     await leaveStore(world);
@@ -90,7 +90,7 @@ describe("a store of the first release", function () {
         const host = shard < 8 ? "old" : null;
         await jetstream.publish(epoch(shard), JSON.stringify({ host, journals: [] }));
       }
-      // Answers as the host does, so that nobody ends its lease.
+      // Answers as the host does, so that no other host ends its lease.
       world.bus.connection.subscribe("present.old", { callback: (_, msg) => void msg.respond("") });
       const { placement } = await world.host({ name: "new", complete: false });
       await until("it has the free shards", () => placement.openShards === SHARDS - 8);

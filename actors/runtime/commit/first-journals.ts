@@ -1,6 +1,6 @@
 /**
- * Reads journals of the first release, which kept them in the bucket's own stream, one subject for each of 512 slots.
- * The first host that takes a shard of that release writes what they hold to the shard's keys.
+ * Reads journals of the first release, which are in the bucket's own stream, with one subject for each of 512 slots.
+ * The first host that takes a shard from that release writes their commits to the shard's keys.
  */
 import { z } from "zod";
 import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
@@ -10,7 +10,7 @@ import type { Bus } from "../bus/bus.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { layOver, type Puts, writesOf } from "./journal.ts";
 
-/** On a message that was written from a journal: the sequence of the journal's message that its content is from. */
+/** The header of a message that was copied from a journal: the sequence of the source message in the journal. */
 const CONTENT_HEADER = "Trunkline-Journal";
 
 const FirstCommit = z.object({
@@ -26,8 +26,8 @@ const FirstCommit = z.object({
 });
 
 /**
- * Says which commits of a journal are in their keys: all before `below`; of a lost shard, all before its number in
- * `lost`. Nobody needs messages before the sequence `from`.
+ * States which commits of a journal are in their keys: all before `below`, and for a lost shard all before its number
+ * in `lost`. No reader needs messages before the sequence `from`.
  */
 const FirstNote = z.object({
   below: z.number(),
@@ -35,7 +35,7 @@ const FirstNote = z.object({
   lost: z.record(z.string(), z.number()),
 });
 
-/** Reads of a takeover at once. */
+/** Maximum number of concurrent reads of a takeover. */
 const JOURNAL_READS_MAX = 64;
 
 /** The changes of one commit to one owner. */
@@ -54,7 +54,7 @@ export class FirstJournals {
   readonly #subjects: StateSubjects;
   /** Limits the reads for all shards that are taken together. */
   readonly #asked = new Semaphore(JOURNAL_READS_MAX);
-  /** By journal: the reading under way, and the one that begins after it. */
+  /** By journal: the current read, and the read that begins after it. */
   readonly #readings = new Map<string, { now: Promise<unknown>; next?: Promise<ReadJournal> }>();
 
   constructor(bus: Bus, subjects: StateSubjects) {
@@ -63,7 +63,8 @@ export class FirstJournals {
   }
 
   /**
-   * May be repeated: values that are written already, or changed later, stay as they are. `fence` is the new epoch's.
+   * Callers may repeat the call: it does not change values that are written already or changed later. `fence` is the
+   * fence of the new epoch.
    */
   async replay(
     shard: number,
@@ -92,14 +93,14 @@ export class FirstJournals {
   }
 
   /**
-   * The entries that an owner's value does not show yet. A value is written together with all that belongs to it, so
-   * its content header speaks for all of them.
+   * Returns the entries that are not in an owner's value yet. A host writes a value together with all its rows and
+   * reminders, so the content header of the value covers all of them.
    */
   async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
     const { stream } = this.#subjects;
     const value = this.#subjects.ofBucketKey(owner);
     const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
-    // A value that was written directly holds all that was pending, and counts by its own sequence.
+    // A value that was written directly includes all pending changes, and its own sequence counts.
     const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
     const missing = entries
       .filter(({ sequence }) => sequence > content)
@@ -114,8 +115,8 @@ export class FirstJournals {
   }
 
   /**
-   * Reads a journal. The reading begins after this call, so it sees all commits of shards whose epoch is written.
-   * Callers share it.
+   * Reads a journal. The read begins after this call, so it sees all commits of shards whose epoch is written. Callers
+   * share the read.
    */
   #read(journal: string): Promise<ReadJournal> {
     const known = this.#readings.get(journal);
@@ -132,7 +133,10 @@ export class FirstJournals {
   }
 }
 
-/** Reads, by shard, the commits of a host's journal that its note does not call written, from the stream's leader. */
+/**
+ * Reads the commits of a host's journal from the stream's leader, by shard, except commits that its note lists as
+ * written.
+ */
 export async function readFirstJournal(
   bus: Bus,
   subjects: StateSubjects,

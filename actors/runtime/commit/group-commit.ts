@@ -23,9 +23,9 @@ import { outboxChanges } from "./outbox-changes.ts";
 
 /** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
 const GATHER_MS_MAX = 5;
-/** The part of the last commit's time that gathering may take. */
+/** Gathering may take this fraction of the last commit's duration. */
 const GATHER_TIME_SHARE = 0.5;
-/** Up to this many messages cost the server less one by one than in a batch, which needs a store of its own. */
+/** Up to this number, single messages cost the server less than a batch, because each batch needs its own store. */
 const EARLY_SINGLY_MAX = 16;
 
 /** The part of one activation in a commit. Its sends go into its shard's outbox, once for the whole commit. */
@@ -35,13 +35,13 @@ interface Taken extends JournalEntry {
 }
 
 interface GroupCommitHost {
-  /** The present name of the host, which epochs hold. */
+  /** The current name of the host, as epochs name it. */
   readonly id: string;
   readonly directMail: DirectMail;
   shardOf(activation: Activation): Shard | undefined;
   /** The shard's outbox has new sends, which are durable and may be published. */
   committed(shard: Shard): void;
-  /** Drops all shards and goes on under another name: the journal is sealed, or may lack a commit. */
+  /** Drops all shards and continues under another name, because the journal is sealed or may lack a commit. */
   startAnew(): void;
 }
 
@@ -232,8 +232,8 @@ export class GroupCommit {
   /**
    * Writes reminders that are due before the next checkpoint would bring them to the bus, beside the commit that sets
    * them. If the commit is not made, or another host has the shard by now, such a reminder is obsolete. The actor then
-   * sets its own reminder, which the other may have replaced, anew. Takes the written reminders out of the puts that are
-   * pending after the commit, unless a checkpoint may write an earlier time of them later. Never rejects.
+   * sets its own reminder, which the other may have replaced, anew. Takes the written reminders out of the puts that
+   * are pending after the commit, unless a checkpoint may write an earlier time of them later. Never rejects.
    */
   async #writeEarly(taken: readonly Taken[]): Promise<void> {
     const soon = this.#clock.now() + REMINDER_SOON_MS;
@@ -256,7 +256,7 @@ export class GroupCommit {
       else await Promise.all(writes.map((write) => writeAtomically(this.#bus, [write])));
       for (const { all, subjects } of early) for (const subject of subjects) all.delete(subject);
     } catch {
-      // They are pending with the rest of their commit.
+      // These puts are pending with the rest of their commit.
     }
   }
 
@@ -268,7 +268,7 @@ export class GroupCommit {
   }
 
   #startAnew(error: ChainLost): void {
-    this.#logger.warn({ err: error }, "journal lost, all shards are taken again");
+    this.#logger.warn({ err: error }, "journal lost, taking all shards again");
     this.#host.startAnew();
   }
 }

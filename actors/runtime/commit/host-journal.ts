@@ -1,4 +1,4 @@
-/** The journal of this host in one bucket, under the host's present name, with its checkpoints. */
+/** The journal and checkpoints of this host in one bucket, under the host's current name. */
 import type { Logger } from "pino";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -13,9 +13,11 @@ interface HostJournalParts {
   subjects: StateSubjects;
   clock: Clock;
   logger: Logger;
-  /** The present name of the host. */
+  /** The current name of the host. */
   hostId(): string;
-  /** The host must go on under another name: its journal is sealed, or the outcome of a write is unknown. */
+  /**
+   * Called when the host must continue under another name: its journal is sealed, or the outcome of a write is unknown.
+   */
   lost(error: ChainLost): void;
 }
 
@@ -60,12 +62,12 @@ export class HostJournal {
     return this.#opened?.journal.hasRoom ?? true;
   }
 
-  /** True when all commits under the present name are in their keys. */
+  /** True when all commits under the current name are in their keys. */
   get isEmpty(): boolean {
     return this.#opened?.journal.isEmpty ?? true;
   }
 
-  /** True when an earlier commit has put this subject of the owner, and its key lacks that. */
+  /** True when an earlier commit has put this subject of the owner, and the key does not hold that put yet. */
   isPending(owner: string, subject: string): boolean {
     return this.#opened?.journal.isPending(owner, subject) ?? false;
   }
@@ -89,8 +91,8 @@ export class HostJournal {
   }
 
   /**
-   * Stores the entries as one commit. `beside` is awaited before the entries count as pending, and may take puts out of
-   * them. Rejects as `Chain.append` does.
+   * Stores the entries as one commit. Awaits `beside` before the entries count as pending; `beside` may remove puts
+   * from them. Rejects as `Chain.append` does.
    */
   async commit(entries: readonly JournalEntry[], beside: Promise<void>): Promise<void> {
     if (!this.#opened) throw new Error("Cannot commit: the journal is not open");
@@ -99,7 +101,7 @@ export class HostJournal {
     const [stored] = await Promise.allSettled([commits.append(payloads), beside]);
     if (stored.status === "rejected") {
       const { reason } = stored;
-      // The host may have another name by now, whose journal is not concerned.
+      // The host may have a new name by now; the error does not concern the new journal.
       if (reason instanceof ChainLost && this.#parts.hostId() === journal.id) {
         this.#parts.lost(reason);
       }
@@ -109,7 +111,7 @@ export class HostJournal {
     checkpoints.committed();
   }
 
-  /** Ends the checkpoints; what is pending is left to the next owners of the shards. */
+  /** Stops the checkpoints. The next owners of the shards write the pending changes. */
   stop(): void {
     this.#opened?.checkpoints.stop();
   }

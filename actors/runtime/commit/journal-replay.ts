@@ -9,14 +9,17 @@ import { StoredSeal, sealChain } from "./chain.ts";
 import { FirstJournals, readFirstJournal } from "./first-journals.ts";
 import { layOver, type Puts, StoredCommit, writesOf } from "./journal.ts";
 
-/** The puts of a journal that may not be in their keys, by shard and epoch, the newest of each key. */
+/** The newest put of each key, by shard and epoch, from journal messages that may not be in their keys. */
 type ReadJournal = Map<string, Puts>;
 
 export class JournalReplay {
   readonly #bus: Bus;
   readonly #subjects: StateSubjects;
   readonly #first: FirstJournals;
-  /** Journals that this host has sealed; they never change again. Shards that are taken together share them. */
+  /**
+   * Journals that this host has sealed and read. They never change again, and shards that are taken together share
+   * them.
+   */
   readonly #sealed = new Map<string, Promise<ReadJournal>>();
 
   constructor(bus: Bus, subjects: StateSubjects) {
@@ -26,8 +29,8 @@ export class JournalReplay {
   }
 
   /**
-   * Seals the former owner's journal, and writes what it holds of the shard to the shard's keys. May be repeated.
-   * `fence` is the epoch that this host has written to take the shard. `by` is the name of this host.
+   * Seals the former owner's journal, and writes the shard's commits in it to the shard's keys. Callers may repeat the
+   * call. `fence` is the epoch that this host has written to take the shard. `by` is the name of this host.
    */
   async replay(
     shard: number,
@@ -46,14 +49,14 @@ export class JournalReplay {
         batch = [];
         bytes = 0;
       }
-      // A batch is stored as a whole, so that one fence guards all of it.
+      // The stream stores a batch as a whole, so one fence guards the whole batch.
       batch.push(batch.length === 0 ? { ...write, expect: fence } : write);
       bytes += write.payload.length;
     }
     if (batch.length > 0) await writeAtomically(this.#bus, batch);
   }
 
-  /** Removes a journal that no host writes and no epoch names. */
+  /** Removes a journal that no host writes to and no epoch names. */
   async remove(journal: string): Promise<void> {
     const { stream, journalStream, journal: of, checkpoint, firstJournal } = this.#subjects;
     const { streams } = this.#bus.jetstream;
@@ -76,7 +79,10 @@ export class JournalReplay {
     return reading;
   }
 
-  /** The checkpoints are sealed first: what the journal calls written is then in its keys, and nothing comes later. */
+  /**
+   * Seals the checkpoints first. Then all commits that the journal lists as written are in their keys, and no later
+   * checkpoint arrives.
+   */
   async #sealAndRead(journal: string, by: string): Promise<ReadJournal> {
     const { stream, journalStream } = this.#subjects;
     const checkpoints = { stream, subject: this.#subjects.checkpoint(journal) };

@@ -10,9 +10,9 @@ import type { Write } from "../bus/atomic-batch.ts";
 import { REMOVED, scheduleOf } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
 
-/** Bytes of commits that are not in their keys. A takeover reads them within a second. */
+/** Limits the bytes of commits that are not in their keys, so that a takeover reads them within a second. */
 export const JOURNAL_BYTES_MAX = 16_000_000;
-/** Actors and outboxes that are not in their keys: a takeover writes each. */
+/** Limits the actors and outboxes whose changes are not in their keys, because a takeover writes each of them. */
 export const JOURNAL_OWNERS_MAX = 5_000;
 
 /** JSON texts by subject; `null` removes. */
@@ -51,7 +51,7 @@ interface Pending extends JournalEntry {
 }
 interface Position {
   sequence: number;
-  /** Messages and bytes of the journal before it. */
+  /** Number of messages and bytes in the journal before this commit. */
   messages: number;
   bytes: number;
 }
@@ -72,12 +72,12 @@ export class Journal {
     this.#subjects = parts.subjects;
   }
 
-  /** True while a takeover would stay quick, and the stream keeps all that it would read. */
+  /** True while a takeover would be fast, and the stream keeps all messages that the takeover would read. */
   get hasRoom(): boolean {
     return this.#isWithin(1);
   }
 
-  /** True when its commits should be written to their keys before more come. */
+  /** True when a checkpoint should write the commits to their keys before more commits arrive. */
   get isHalfFull(): boolean {
     return !this.#isWithin(1 / 2);
   }
@@ -86,12 +86,12 @@ export class Journal {
     return this.#pending.size === 0 && this.#writing.size === 0;
   }
 
-  /** Messages so far. */
+  /** Number of messages so far. */
   get messages(): number {
     return this.#messages;
   }
 
-  /** True when all messages before this number of them are in their keys. */
+  /** True when all messages before this number are in their keys. */
   isWrittenBelow(messages: number): boolean {
     const { messages: written } = this.#oldest ?? { messages: this.#messages };
     return written >= messages;
@@ -108,7 +108,7 @@ export class Journal {
     return this.#pending.values().some(isOf) || this.#writing.values().some(isOf);
   }
 
-  /** The payloads of a commit that follows the message `last`. The texts in `entries` are JSON already. */
+  /** Returns the payloads of a commit that follows the message `last`. The texts in `entries` are JSON already. */
   encode(number: number, last: number, entries: readonly JournalEntry[]): string[] {
     const from = this.#oldest?.sequence ?? last + 1;
     const parts: string[][] = [[]];
@@ -125,7 +125,7 @@ export class Journal {
     return parts.map((texts) => `{"number":${number},"from":${from},"entries":[${texts.join()}]}`);
   }
 
-  /** A commit is stored, its first part at this sequence. */
+  /** Records a stored commit, whose first part is at this sequence. */
   record(sequence: number, payloads: readonly string[], entries: readonly JournalEntry[]): void {
     const at = { sequence, messages: this.#messages, bytes: this.#bytes };
     this.#messages += payloads.length;
@@ -137,7 +137,10 @@ export class Journal {
     }
   }
 
-  /** The changes that have been pending for the longest. They count as being written until `written` or `notWritten`. */
+  /**
+   * Returns the changes that have been pending for the longest time. They count as being written until `written` or
+   * `notWritten` is called.
+   */
   checkpoint({ messagesMax, bytesMax }: { messagesMax: number; bytesMax: number }): Write[] {
     const puts: Puts = new Map();
     let bytes = 0;
@@ -187,7 +190,7 @@ export class Journal {
     );
   }
 
-  /** The entry as stored: one text, or several where it is too large for one message. */
+  /** Returns the stored form of an entry: one text, or several if it is too large for one message. */
   #textsOf({ shard, puts }: JournalEntry): string[] {
     const texts: string[] = [];
     let put: string[] = [];
@@ -219,7 +222,7 @@ export function layOver(earlier: Puts, later: Puts): void {
   }
 }
 
-/** The writes that bring the puts to their keys. */
+/** Returns the writes that store the puts in their keys. */
 export const writesOf = (subjects: StateSubjects, puts: Puts): Write[] =>
   Array.from(puts, ([subject, text]) => ({
     subject,

@@ -30,7 +30,7 @@ describe("RowsView", () => {
     expect(decoded).to.deep.equal(["[2]"]);
   });
 
-  it("shows decoded rows in their order to all who walk through them", () => {
+  it("shows decoded rows in their order to all iterators", () => {
     const all = [
       ["a", [1]],
       ["b", [2]],
@@ -46,7 +46,7 @@ describe("RowsView", () => {
     expect(seen).to.deep.equal(all);
   });
 
-  it("get() throws what the text of a row that is not of its kind throws, each time", () => {
+  it("get() throws the error of decoding an invalid row, each time", () => {
     const view = new RowsView(new Map([["bad", new StoredRow("{", decode)]]));
     for (const _ of [1, 2]) expect(() => view.get("bad")).to.throw(SyntaxError);
   });

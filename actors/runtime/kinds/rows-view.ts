@@ -1,16 +1,16 @@
 /**
  * The rows of an actor as its handlers see them: a Map that cannot be changed, not even after a cast.
  *
- * A loaded row is decoded when a handler first reads it. A job with 100,000 pages reads a few of its rows for a message,
- * and decoding all of them took more than half of the time of its load.
+ * A loaded row is decoded when a handler first reads it. A job with 100,000 pages reads only a few of its rows for a
+ * message. Decoding all rows took more than half of its load time.
  */
 
-/** A row as it was loaded: its JSON text. */
+/** A row that no handler has read yet: its JSON text. */
 export class StoredRow {
   readonly #text: string;
   readonly #decode: (text: string) => unknown;
 
-  /** `decode` throws where the text is not a row of its kind. */
+  /** `decode` throws if the text is not a valid row of its kind. */
   constructor(text: string, decode: (text: string) => unknown) {
     this.#text = text;
     this.#decode = decode;
@@ -33,7 +33,7 @@ export class RowsView implements ReadonlyMap<string, unknown> {
     return this.#rows.size;
   }
 
-  /** Returns the same object each time, as long as nobody changes the row. */
+  /** Returns the same object each time, until the row changes. */
   get(row: string): unknown {
     const value = this.#rows.get(row);
     if (!(value instanceof StoredRow)) return value;

@@ -13,13 +13,13 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { type RequestStep, STEP_TEXT_CHARS_MAX } from "../../../schemas/request-step.ts";
 
-/** The header of messages that names the request from which they come, as `<run>.<request id>`. */
+/** The message header that names the request that caused the message, as `<run>.<request id>`. */
 export const REQUEST_HEADER = "trunkline-request";
 
 /** `traceparent` and the other headers of the propagators, and REQUEST_HEADER. */
 export type TraceCarrier = Record<string, string>;
 
-/** A message that is being handled, or a call that is being made. */
+/** The current work: a message in its handler, or a call in progress. */
 export interface Work {
   way: "call" | "mail" | "task";
   kind: string;
@@ -38,12 +38,12 @@ export function recordSteps(recorder: (step: RequestStep) => void): () => void {
   };
 }
 
-/** Runs a request's work, so that all its messages and log lines name it. */
+/** Runs a request's work, so that all its messages and log lines name the request. */
 export function inRequest<T>(run: string, requestId: string, work: () => T): T {
   return requests.run({ [REQUEST_HEADER]: `${run}.${requestId}` }, work);
 }
 
-/** The request and the present trace as headers; undefined outside of requests while traces are off. */
+/** Returns the request and the current trace as headers; undefined outside of requests while traces are off. */
 export function currentTrace(): TraceCarrier | undefined {
   const request = requests.getStore();
   if (!trace.getActiveSpan()) return request;
@@ -52,7 +52,7 @@ export function currentTrace(): TraceCarrier | undefined {
   return carrier;
 }
 
-/** The id of the present request. */
+/** Returns the id of the current request. */
 export function currentRequestId(): string | undefined {
   return requestIdOf(requests.getStore());
 }
@@ -85,7 +85,7 @@ export function inSpan<T>(work: Work, carrier: TraceCarrier | undefined, run: ()
   return inRequestOf(carrier, timed);
 }
 
-/** Runs the work in the request of a message, as lines of the log that name it. */
+/** Runs the work in the request of a message, so that log lines name the request. */
 export function inRequestOf<T>(carrier: TraceCarrier | undefined, work: () => T): T {
   const named = carrier?.[REQUEST_HEADER];
   return named === undefined
@@ -101,7 +101,7 @@ export function outsideRequests<T>(work: () => T): T {
   return requests.getStore() === undefined ? work() : requests.exit(work);
 }
 
-/** Records a step as it is. */
+/** Records a complete step. */
 export function recordStep(step: RequestStep): void {
   record?.(step);
 }
@@ -125,7 +125,7 @@ export function recordWork(
   });
 }
 
-/** Records a log line of the present request. */
+/** Records a log line of the current request. */
 export function recordLogLine(level: string, text: string, failure: string | undefined): void {
   const error = failure?.slice(0, STEP_TEXT_CHARS_MAX);
   const name = text.slice(0, STEP_TEXT_CHARS_MAX);
@@ -168,12 +168,12 @@ function timing<T>(work: Work, carrier: TraceCarrier, run: () => T): T {
   }
 }
 
-/** In hundredths: the figure is kept as text. */
+/** Rounds to hundredths, because steps are stored as text. */
 const roundedMs = (ms: number) => Math.round(ms * 100) / 100;
 
 function codeOf(failure: unknown): string {
   if (failure instanceof ActorError) return failure.code;
-  // The input of a message that its schema refuses (InvalidInput).
+  // The schema has refused the input of the message (InvalidInput).
   const { refusal } = Object(failure) as { refusal?: unknown };
   return refusal instanceof ActorError ? refusal.code : "internal_error";
 }

@@ -21,7 +21,9 @@ import { encodeTask, type Task } from "../tasks/task.ts";
 
 /** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */
 const DEAD_LETTER_BYTES_MAX = 1_030_000;
-/** Characters that are kept of an error, and of the input of a message that nobody's client wrote and that is too large. */
+/**
+ * Characters that are kept of an error, and of the input of a message that nobody's client wrote and that is too large.
+ */
 const DEAD_LETTER_ERROR_CHARS = 2_000;
 const DEAD_LETTER_INPUT_CHARS = 10_000;
 
@@ -38,7 +40,7 @@ const StoredLetter = z.object({
   tries: z.number(),
   /** Epoch ms. */
   buriedAt: z.number(),
-  /** The id of the client's request that made it. */
+  /** The id of the client's request that caused the message. */
   requestId: z.string().optional(),
   /** The subject, id and key of a task that failed at every try. */
   task: z.object({ subject: z.string(), id: z.string(), key: z.string() }).optional(),

@@ -19,7 +19,10 @@ const MAIL_OF_KEY_MAX = 250;
 const REMINDERS_IN_FLIGHT_MAX = 100;
 /** Copies of a shard's mail the client library holds ahead of the handlers. */
 const MAIL_PREFETCH = 256;
-/** Removals of mail are gathered for this long, so that one purge serves many. A new owner reads at most this much again. */
+/**
+ * Removals of mail are gathered for this long, so that one purge serves many. A new owner reads at most this much
+ * again.
+ */
 const MAIL_PURGE_MS = 1_000;
 
 const Mail = z.object({

@@ -64,7 +64,7 @@ describe("mail between actors of one host", function () {
     bus.request = async (subject, ...rest) => {
       if (!isArmed || !subject.startsWith("journal.")) return request(subject, ...rest);
       isArmed = false;
-      // As a store answers that has no room.
+      // Answers as a full store does.
       const error = { code: 400, err_code: 10077, description: "maximum bytes exceeded" };
       return { json: () => ({ error }) } as unknown as Msg;
     };
@@ -90,7 +90,7 @@ describe("mail between actors of one host", function () {
       const message = await world.bus.readLast(stream, value(addressOf("notary", key)));
       return message?.json<{ state: { log: string[] } }>().state.log.length;
     };
-    // No value is in the journal alone, so an actor that is loaded again is loaded at once.
+    // All values are in their keys, so loading an actor waits for no checkpoint.
     await until("both are written down", async () => {
       const lengths = await Promise.all(["x", "y"].map(stored));
       return lengths.every((length) => length === 6);

@@ -37,7 +37,7 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
-  /** Shards with a task whose queue is full: their other tasks wait with it, their mail does not. */
+  /** Shards with a task whose queue is full. Their other tasks wait with it, but their mail does not. */
   readonly #blocked = new Set<Shard>();
   #running = false;
 
@@ -142,7 +142,7 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** Tries the shard's tasks again later: workers drain a full queue. Meanwhile each try passes on all the others. */
+  /** Retries the shard's tasks later, because workers drain a full queue. Each try queues all other tasks. */
   #block(shard: Shard, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)

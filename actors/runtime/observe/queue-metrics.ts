@@ -20,7 +20,7 @@ interface QueueMetricsParts {
   clock: Clock;
   logger: Logger;
   registry: Registry;
-  /** False where the user of the bus may not read tasks, so that nobody knows the oldest one. */
+  /** False if the user of the bus may not read tasks; the age of the oldest task is then unknown. */
   readsTasks?: boolean;
 }
 

@@ -20,7 +20,7 @@ export interface StreamFigures {
   stream: string;
   /** Copies that the leader does not call current: on a server that is away, catching up or broken. */
   behind: number;
-  /** Undefined where the stream has no leader. */
+  /** Undefined if the stream has no leader. */
   info: StreamInfo | undefined;
 }
 
@@ -30,11 +30,11 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
-  /** When the oldest waiting or running task was sent; undefined without one, or where nobody knows. */
+  /** When the oldest waiting or running task was sent; undefined without tasks, or if unknown. */
   oldestAt: Date | undefined;
 }
 
-/** Without `readsTasks` the age of the oldest task is unknown, since only its message has the time. */
+/** Without `readsTasks` the age of the oldest task is unknown, because only the message holds the time. */
 export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<Queues> {
   const [lanes, mail, dead, streams] = await Promise.all([
     readLanes(bus, readsTasks),
@@ -113,7 +113,7 @@ async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined>
     const query = { seq: 1, next_by_subj: subject };
     return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
   } catch (error) {
-    // An operator sees the queue, and may not read what is in it.
+    // An operator may see the queue, but may not read its tasks.
     if (missingRight(error)) return undefined;
     // The task has ended meanwhile.
     if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;

@@ -37,7 +37,7 @@ describe("steps of requests", function () {
     expect(await found("long")).to.equal(STEPS_PER_REQUEST_MAX);
   });
 
-  it("that wait past the limit are dropped and counted, and so is all while the bus is away", async () => {
+  it("above the limit of waiting steps are dropped and counted, as are all steps while the bus is away", async () => {
     await using world = await startWorld();
     const registry = new Registry();
     const recorder = new StepRecorder({ bus: world.bus, clock, registry });

@@ -13,13 +13,19 @@ import type { Clock } from "../lib/clock.ts";
 import { recordSteps } from "../lib/trace.ts";
 import { BusLines } from "../store/stored-lines.ts";
 
-/** Steps are gathered for this long, so that a busy process writes few messages. */
+/** A process gathers steps for this time, so that a busy process writes few messages. */
 const GATHER_MS = 250;
-/** Steps that wait in a process. Past it, as while the bus is away, steps are dropped and counted. */
+/**
+ * Limits the steps that wait in a process. Above the limit, for example while the bus is away, the process drops and
+ * counts steps.
+ */
 export const STEPS_WAITING_MAX = 10_000;
-/** Steps of one request that a process writes: the first turns of a long crawl show its way. */
+/** Limits the steps of one request that a process writes. For a long crawl these are its first turns. */
 export const STEPS_PER_REQUEST_MAX = 300;
-/** Requests whose steps a process counts; past it, it counts anew, and a long request may write more steps. */
+/**
+ * Limits the requests whose steps a process counts. Above the limit it restarts all counts, so a long request may write
+ * more steps.
+ */
 const REQUESTS_COUNTED_MAX = 10_000;
 /** Steps of one message. With the longest texts, each character escaped, they take 800 kB: the bus takes 1 MiB. */
 const STEPS_PER_MESSAGE_MAX = 60;
@@ -30,7 +36,7 @@ interface RecorderParts {
   registry: Registry;
 }
 
-/** Records the steps of this process until it is stopped. It never delays work, and drops steps when it is behind. */
+/** Records the steps of this process until it is stopped. It never delays work, and drops steps if it falls behind. */
 export class StepRecorder {
   readonly #parts: RecorderParts;
   readonly #written = new Map<string, number>();
@@ -47,7 +53,7 @@ export class StepRecorder {
     this.#leave = recordSteps((step) => this.#record(step));
   }
 
-  /** Records no more. Steps that wait are written if the bus is there. */
+  /** Stops recording. Writes waiting steps if the bus is reachable. */
   stop(): void {
     this.#leave();
     this.#write();
@@ -78,7 +84,7 @@ export class StepRecorder {
     for (const [subject, of] of Map.groupBy(steps, ({ request }) => traceSubject(request))) {
       for (let from = 0; from < of.length; from += STEPS_PER_MESSAGE_MAX) {
         const part = of.slice(from, from + STEPS_PER_MESSAGE_MAX);
-        // No answer is awaited: steps are no data of clients.
+        // Does not await an acknowledgement: steps are no client data.
         bus.publish(subject, JSON.stringify(messageOf(part)));
       }
     }

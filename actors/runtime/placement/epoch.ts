@@ -6,8 +6,8 @@ const Source = z.object({ journal: z.string(), epoch: z.number() });
 export type Source = z.infer<typeof Source>;
 
 /**
- * `owner` is null where the owner gave the shard back. `from` names the commits that the shard's keys may lack while a
- * host takes it; a host that has opened it has none.
+ * `owner` is null after the owner gave the shard back. While a host takes the shard, `from` names the commits that the
+ * shard's keys may lack. After the host has opened the shard, `from` is absent.
  */
 const OwnerEpoch = z.object({
   owner: z.string().nullable(),
@@ -16,7 +16,7 @@ const OwnerEpoch = z.object({
 });
 export type Epoch = z.infer<typeof OwnerEpoch>;
 
-/** An epoch of the first release, whose hosts cannot read the others and so never take a shard back. */
+/** An epoch of the first release. Hosts of that release cannot read newer epochs, so they never take a shard back. */
 const FirstEpoch = z
   .object({ host: z.string().nullable(), journals: z.array(z.string()).default([]) })
   .transform(({ host, journals }) => {

@@ -25,7 +25,10 @@ export const Lease = z.object({
   leaving: z.boolean(),
   /** Id of the server whose connection it was renewed on. */
   server: z.string().optional(),
-  /** What its host can read. Absent in leases of the first release, whose hosts read no epochs of this one. */
+  /**
+   * The form of epochs that the host can read. Absent in leases of the first release, whose hosts cannot read epochs of
+   * this release.
+   */
   form: z.number().optional(),
 });
 /** The form of epochs and journals that hosts of this release write. */
@@ -124,7 +127,7 @@ export class HostLease {
     }
   }
 
-  /** Goes on under a new name at once, and ends the lease of the former one. */
+  /** Continues under a new name at once, and ends the lease of the former name. */
   startAnew(): void {
     if (this.#stopped.signal.aborted) return;
     const { bus, store, logger } = this.#parts;
@@ -168,7 +171,7 @@ export class HostLease {
       await this.#renew();
     } catch (error) {
       logger.warn({ err: error, host: held.id }, "lease not renewed");
-      // The host has another name by now, whose renewal follows.
+      // The host has a new name by now; the renewal of its lease follows.
       if (this.#held !== held) return;
       try {
         if (await this.#stillStored()) return await this.#renew();

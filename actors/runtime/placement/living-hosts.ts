@@ -57,7 +57,7 @@ export class LivingHosts {
     return next === undefined || !lease ? undefined : { host: next, sequence: lease.sequence };
   }
 
-  /** The hosts that take shards. Those of the first release cannot take one from a host of this release. */
+  /** Returns the hosts that take shards. Hosts of the first release cannot take a shard from a host of this release. */
   staying(): string[] {
     return [...this.#hosts]
       .filter(([host, { leaving, form }]) => !leaving && form === LEASE_FORM && this.isAlive(host))

@@ -115,11 +115,11 @@ describe("a shard that is taken late", function () {
 describe("a host whose journal another host has sealed", function () {
   this.timeout(120_000);
 
-  it("finds out at its next commit, and goes on under another name with all that is committed", async () => {
+  it("detects the seal at its next commit, and continues under another name with all commits", async () => {
     await using world = await startWorld();
     const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
-      // Committed values are in the journal alone.
+      // Committed values are only in the journal.
       clock: new HoldingClock(CHECKPOINT_MS),
     });
     await host.start();
@@ -146,7 +146,7 @@ describe("a host whose journal another host has sealed", function () {
     await bus.close();
   });
 
-  it("answers no call whose commit was refused, and no read of what it changed", async () => {
+  it("answers no call whose commit was refused, and no read of its changes", async () => {
     await using world = await startWorld();
     const first = await startHost(world, "first", {
       definitions: [counterActor],
@@ -155,7 +155,7 @@ describe("a host whose journal another host has sealed", function () {
     await first.host.start();
     await until("it owns every shard", () => first.host.placement.isComplete);
     await world.client.call(counter, "a", "increment", { by: 1 });
-    // As if it stood still before its commit, while the next host took its shards.
+    // Simulates a host that stalls before its commit while the next host takes its shards.
     const subject = world.subjects.journal(first.host.placement.hostId);
     const request = first.bus.request.bind(first.bus);
     const [isCommitting, mayCommit] = [

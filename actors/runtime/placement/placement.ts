@@ -1,6 +1,6 @@
 /**
- * Decides which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket. The
- * shard is free when its owner gave it back, or when the owner's lease has ended.
+ * Decides which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket.
+ * The shard is free when its owner gave it back, or when the owner's lease has ended.
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
@@ -21,9 +21,9 @@ const NOT_READ = 0;
 
 /** The actions of a host on its shards that placement starts. */
 export interface PlacementHost {
-  /** Opens the journal of this name. No epoch may hold the name before. */
+  /** Opens the journal of this name. Must run before any epoch holds the name. */
   openJournal(shard: number, host: string): Promise<void>;
-  /** Writes the commits that former owners left to the shard's keys. The new epoch is written already. */
+  /** Writes the pending commits of former owners to the shard's keys. Runs after the new epoch is written. */
   replay(
     shard: number,
     epoch: number,
@@ -32,13 +32,13 @@ export interface PlacementHost {
   /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
   open(shard: number, epoch: number, host: string): Promise<void>;
   /**
-   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with true
-   * where its keys hold all commits.
+   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with
+   * true where its keys hold all commits.
    */
   handOver(shard: number): Promise<boolean>;
   /** Drops the shard at once: another host owns it, or may. */
   drop(shard: number): void;
-  /** The host goes on under another name, and writes nothing more under the former one. */
+  /** Called when the host continues under another name; it writes nothing more under the former name. */
   renamed(): void;
   /** Removes the journal of a host that nobody needs any more. */
   forgetJournal(host: string): Promise<void>;
@@ -180,8 +180,8 @@ export class Placement {
   }
 
   /**
-   * Drops all shards, and takes them again under another name, as another host would: another host has sealed the
-   * journal of this one, or the outcome of a write is unknown.
+   * Drops all shards, and takes shards again under another name, as another host would. Called when another host has
+   * sealed this host's journal, or when the outcome of a write is unknown.
    */
   startAnew(): void {
     this.#lease.startAnew();
@@ -257,7 +257,7 @@ export class Placement {
     if (epoch.from) this.#journals.add(epoch.from.journal);
     for (const host of epoch.firstJournals) this.#journals.add(host);
     const opened = this.#open.get(shard);
-    // Its next owner seals the journal of this host, which can commit nothing more to any shard.
+    // The next owner of the shard seals this host's journal, so this host can commit nothing more to any shard.
     if (opened !== undefined && epoch.sequence > opened) this.startAnew();
   }
 
@@ -274,7 +274,8 @@ export class Placement {
       if (preferred === this.#lease.id) {
         if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
       } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
-        // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take it.
+        // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
+        // it.
         this.#move(shard, this.#giveBack(shard));
       }
     }
@@ -300,7 +301,7 @@ export class Placement {
       const epoch = await this.#takeOver(shard, known, id);
       await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
-      // Meanwhile the lease may have ended under which it was taken, and another host may have taken it.
+      // Meanwhile the lease of this host may have ended, and another host may have taken the shard.
       if (this.#lease.id !== id) this.#drop(shard);
       else if ((this.#epochs.get(shard)?.sequence ?? epoch) > epoch) this.startAnew();
       return true;
@@ -311,7 +312,10 @@ export class Placement {
     }
   }
 
-  /** Writes the epoch, replays the journal of the last owner, and writes the epoch again: then nobody needs that journal. */
+  /**
+   * Writes the epoch, replays the journal of the last owner, and writes the epoch again, so that nobody needs that
+   * journal any more.
+   */
   async #takeOver(shard: number, known: KnownEpoch | undefined, owner: string): Promise<number> {
     await this.#host.openJournal(shard, owner);
     // A shard that this host owns and has not open: nothing was committed under its epoch.
@@ -340,7 +344,7 @@ export class Placement {
         throw new Error("Cannot write its commits to its keys");
       this.#open.delete(shard);
       if (!known) return true;
-      // A shard that was opened has all commits in its keys. Otherwise this host has committed none.
+      // If this host opened the shard, all commits are in its keys. Otherwise this host has committed nothing to it.
       const { from, firstJournals } = known;
       await this.#writeEpoch(shard, { owner: null, from, firstJournals }, opened ?? known.sequence);
       return true;

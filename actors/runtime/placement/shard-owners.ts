@@ -52,7 +52,7 @@ export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
 
 /** The newest values under a filter, without those that were removed. */
 async function lastOf(bus: Bus, { stream }: StateSubjects, filter: string): Promise<StoredMsg[]> {
-  // One by one: the user of an operator may read these keys, and no others of the bucket.
+  // Reads the keys one by one, because the user `operator` may read only these keys of the bucket.
   const found = await Promise.all(
     (await bus.subjectsOf(stream, filter)).map((subject) =>
       bus.jetstream.direct.getMessage(stream, { last_by_subj: subject }),

@@ -29,7 +29,7 @@ export interface DirectSend {
 
 export class Shard {
   readonly number: number;
-  /** Sequence of the epoch's message, which each commit to the shard names. */
+  /** Sequence of the epoch's message; each commit to the shard names it. */
   readonly epoch: number;
   /** The id of this host that the epoch names. */
   readonly host: string;

@@ -14,7 +14,7 @@ describe("rows that were removed", function () {
     await world.client.call(probe, "a", "setRow", { row: "row7", value: null });
     await host.stop();
     const subject = world.subjects.row("probe.a", "row7");
-    // Removes it as the store does, but with a time that a test can wait for.
+    // Removes the row as the store does, but with an expiry that a test can wait for.
     const removed = headers();
     removed.set("KV-Operation", "DEL");
     removed.set("Nats-TTL", "1s");

@@ -42,7 +42,7 @@ describe("ObjectStore", function () {
     });
   }
 
-  it("put() takes the place of an object of the same name, and leaves nothing of that", async () => {
+  it("put() replaces an object of the same name completely", async () => {
     await store.putBytes("twice", randomBytes(2 * BLOB_CHUNK_BYTES + 1));
     const before = await stored();
     await store.putBytes("twice", Buffer.from("second"));
@@ -73,7 +73,7 @@ describe("ObjectStore", function () {
     const found = await store.get("large");
     const reader = found?.chunks[Symbol.asyncIterator]();
     await reader?.next();
-    // The rest was not read yet, so the reader meets its removal.
+    // The reader has not read the rest yet, so it sees the removal.
     await store.remove("large");
     const refused = await refusalOf((async () => await reader?.next())());
     expect(refused.code).to.equal("not_found");
@@ -111,7 +111,7 @@ describe("ObjectStore", function () {
     }
   });
 
-  it("capacity() is what the stream may hold", async () => {
+  it("capacity() returns the byte limit of the stream", async () => {
     const { config } = await world.bus.jetstream.streams.info(STREAMS.renderJobs);
     expect(await store.capacity()).to.equal(config.max_bytes);
   });

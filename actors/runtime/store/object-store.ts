@@ -1,6 +1,7 @@
 /**
- * An object store of NATS (ADR-20), so that operators read with `nats object` what the platform stores. Written by the
- * library, and read piece by piece: the library reads an object into memory, however slow its reader is.
+ * An object store of NATS (ADR-20), so that operators can read stored objects with `nats object`. It writes objects
+ * with the library, and reads them piece by piece itself, because the library buffers an object in memory for a slow
+ * reader.
  */
 import { createHash, type Hash } from "node:crypto";
 import { JetStreamApiError } from "@nats-io/jetstream";
@@ -18,10 +19,10 @@ import type { Bus } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** How long the size of the store is remembered. An operator may change it. */
+/** How long the process caches the size of the store, which an operator may change. */
 const CAPACITY_KNOWN_MS = 60_000;
 
-/** An object that is there: its size, and its bytes in order. */
+/** A stored object: its size, and its bytes in order. */
 export interface StoredObject {
   bytes: number;
   chunks: AsyncIterable<Uint8Array>;
@@ -54,16 +55,16 @@ export class ObjectStore {
     this.#bytesMax = bytesMax;
   }
 
-  /** Stores bytes, repeatedly while the bus is away. Rejects with `storage_full` or `unavailable`. */
+  /** Stores bytes, and retries while the bus is away. Rejects with `storage_full` or `unavailable`. */
   async putBytes(name: string, bytes: Uint8Array, options: PutOptions = {}): Promise<void> {
     const write = () => this.#bus.whileConnected(() => this.put(name, once(bytes), options));
     await persist(this.#clock, `store ${name}`, write);
   }
 
   /**
-   * Stores an object and resolves with its size. It takes the place of one with the same name once all of it is stored.
-   * Rejects with `storage_full`, with the error of the content, or with an error of the bus, after which it may be put
-   * again.
+   * Stores an object and resolves with its size. The object replaces one of the same name once it is stored completely.
+   * Rejects with `storage_full`, with the error of the content, or with an error of the bus, after which the caller may
+   * retry.
    */
   async put(
     name: string,
@@ -83,12 +84,14 @@ export class ObjectStore {
       const full = new ActorError("storage_full", "Cannot store the result: the store is full");
       throw Object.assign(full, { cause: error });
     } finally {
-      // The library leaves its source alone when a write fails.
+      // The library does not close its source when a write fails.
       await iterator.return?.();
     }
   }
 
-  /** Resolves with the object, or undefined where there is none. Its bytes come no faster than they are read. */
+  /**
+   * Resolves with the object, or undefined if it does not exist. The bytes arrive no faster than the caller reads them.
+   */
   async get(name: string, signal?: AbortSignal): Promise<StoredObject | undefined> {
     const info = await this.#info(name, signal);
     if (!info || info.deleted) return undefined;
@@ -164,7 +167,7 @@ export class ObjectStore {
   }
 }
 
-/** The digest as ADR-20 has it: base64 for URLs, with padding. */
+/** Returns the digest in the form of ADR-20: URL-safe base64 with padding. */
 const digestOf = (hash: Hash) =>
   `SHA-256=${hash.digest("base64").replaceAll("+", "-").replaceAll("/", "_")}`;
 

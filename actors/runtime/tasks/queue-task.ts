@@ -7,19 +7,19 @@ import { encodeTask, type Task } from "./task.ts";
 export interface TaskQueue {
   kind: string;
   lane: string;
-  /** Whether the lane serves its keys in turn. */
+  /** True if the lane serves its keys in turn. */
   inTurns: boolean;
 }
 
 /**
- * Resolves with the sequence of the task. Within the stream's duplicate window a task of the same id is queued once.
- * Rejects with WriteRefused, whose `full` says that the queue is full, or OutcomeUnknown.
+ * Resolves with the sequence of the task. Within the stream's duplicate window, the stream stores a task of the same id
+ * once. Rejects with OutcomeUnknown, or with WriteRefused; its `full` is true if the queue is full.
  */
 export async function queueTask(bus: Bus, queue: TaskQueue, task: Task): Promise<number> {
   const subject = queueSubject({ ...queue, key: task.key });
   const headers = { "Nats-Msg-Id": task.id };
   const sequence = await writeAtomically(bus, [{ subject, payload: encodeTask(task), headers }]);
-  // Workers look for queues that they were not notified of, so a lost notification only costs time.
+  // Workers also poll for queues without a notification, so a lost notification costs only time.
   const { connection } = bus;
   if (queue.inTurns && !connection.isClosed() && !connection.isDraining()) {
     connection.publish(queuedSubject(queue.kind, queue.lane), task.key);

@@ -33,7 +33,7 @@ interface TaskToRun {
   message: string;
   input: unknown;
   from: string;
-  /** Whether the lane serves its keys in turn. */
+  /** True if the lane serves its keys in turn. */
   inTurns: boolean;
   queueTimes: QueueTimes;
 }

@@ -5,7 +5,7 @@ import { INSTALLATION_KEY, installation } from "../../../schemas/account/install
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";
 
-/** A token opens one account to programs, and the installation holds those of all accounts. */
+/** A token opens one account to programs, and the installation holds data of all accounts. */
 export function checkAdministrator(actors: ActorClient): RequestHandler {
   return async (_request, response, next) => {
     const { session, userId } = callerOf(response);

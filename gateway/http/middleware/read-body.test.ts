@@ -191,7 +191,7 @@ describe("readBody()", () => {
       expect(refused.status).to.equal(413);
     });
 
-    it("ends one that stops halfway, and gives its bytes back", async () => {
+    it("ends a form that stops halfway, and releases its bytes", async () => {
       const socket = connect(Number(new URL(url).port), "127.0.0.1");
       socket.on("error", () => {});
       socket.write(`POST /form HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\n`);

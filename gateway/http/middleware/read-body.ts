@@ -1,4 +1,6 @@
-/** Reads a body, JSON or a form, up to its route's limit, and bounds the bytes of all bodies that the gateway holds at once. */
+/**
+ * Reads a JSON or form body up to its route's limit, and limits the bytes of all bodies that the gateway holds at once.
+ */
 import { finished, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, RequestHandler } from "express";
@@ -63,7 +65,7 @@ async function readWhole(chunks: AsyncIterable<Buffer>): Promise<unknown> {
 const isEmpty = ({ headers }: Request) =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
 
-/** Reads and decompresses a body. Calls `hold` before it passes a piece on; `hold` may throw a refusal. */
+/** Reads and decompresses a body. Calls `hold` before it yields a piece; `hold` may throw a refusal. */
 async function* heldChunks(
   request: Request,
   hold: (bytes: number) => void,

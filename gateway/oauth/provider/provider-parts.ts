@@ -12,7 +12,7 @@ export interface ProviderParts {
   publicUrl: string;
   cookies: CookieNames;
   now: () => number;
-  /** Learns what is answered to introspections. */
+  /** Records the responses to introspections. */
   introspections: Pick<KnownIntrospections, "record">;
   /** Counts failed authentications of programs. The login guard counts those of people. */
   failed: FailedAuthentications;

@@ -102,7 +102,7 @@ describe("KnownIntrospections", function () {
     expect(calls).to.include("oauth-grant");
   });
 
-  it("refuses a secret that was removed, and a token that was given back", async () => {
+  it("refuses a removed secret, and a revoked token", async () => {
     const path = `/accounts/${world.accountId}/oauth_clients/${client.client_id}`;
     const old = basicOf();
     const { body } = await world.api(`${path}/rotate_secret`, { method: "POST" });

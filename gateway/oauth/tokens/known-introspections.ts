@@ -1,6 +1,6 @@
 /**
- * Answers an introspection again that was answered just now, without oidc-provider and without a call of an actor. A
- * resource server asks for the same token with each request of its client, many times a second.
+ * Caches introspection responses for a few seconds, and repeats them without oidc-provider and without calls of actors.
+ * A resource server introspects the same token at each request of its client, many times a second.
  */
 import type { Request, RequestHandler, Response } from "express";
 import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
@@ -17,20 +17,20 @@ import { readTokenText } from "./token-text.ts";
 /** A form with a token and a hint has 180 bytes. Larger bodies go to oidc-provider. */
 const FORM_BYTES_MAX = 1_024;
 
-/** An answer with `active: true`, and when that ends. */
+/** A response with `active: true`, and when it expires. */
 interface Known {
   text: string;
   expiresAt: number;
 }
 
-/** Differs after each change of what it stands for. */
+/** Changes with each change of the entity that it stands for. */
 interface Version {
   number: number;
   /** The account that a private client belongs to. */
   accountId: string | undefined;
 }
 
-/** The request was answered by oidc-provider, and the answer must not be repeated. */
+/** oidc-provider has answered the request, and the gateway must not cache the response. */
 class NotKnown extends Error {}
 
 export class KnownIntrospections {
@@ -39,7 +39,7 @@ export class KnownIntrospections {
   readonly #answers: WatchedCache<Known>;
   readonly #clients: WatchedCache<Version>;
   readonly #accounts: WatchedCache<Version>;
-  /** Answers of oidc-provider to requests that are under way. */
+  /** Responses of oidc-provider to requests in flight. */
   readonly #given = new WeakMap<object, { active?: unknown; exp?: unknown }>();
   #versions = 0;
 
@@ -54,14 +54,14 @@ export class KnownIntrospections {
   }) {
     this.#actors = actors;
     this.#now = now;
-    // As for access tokens of the REST API: an answer depends on its grant, its client and the client's members.
+    // As with access tokens of the REST API, a response depends on its grant, its client and the client's members.
     const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
     this.#answers = new WatchedCache(options);
     this.#clients = new WatchedCache(options);
     this.#accounts = new WatchedCache(options);
   }
 
-  /** Records what oidc-provider answers to an introspection. */
+  /** Records oidc-provider's response to an introspection. */
   record(request: object, body: { active?: unknown; exp?: unknown }): void {
     this.#given.set(request, body);
   }
@@ -124,7 +124,7 @@ export class KnownIntrospections {
   }
 }
 
-/** Returns the names that an answer depends on; undefined for every request that is not the usual one. */
+/** Returns the names that a response depends on; undefined for every unusual request. */
 function readAsked(request: Request, form: string) {
   const { authorization, origin } = request.headers;
   const [, encoded = ""] = /^Basic ([\w+/]+=*)$/i.exec(authorization ?? "") ?? [];
@@ -133,7 +133,7 @@ function readAsked(request: Request, form: string) {
   const names = [...fields.keys()];
   const isUsual = new Set(names).size === names.length && names.every((name) => USUAL.has(name));
   const address = readTokenText(fields.get("token") ?? "");
-  // The answer to a browser has headers of its own.
+  // The response to a browser has other headers.
   if (!isUsual || clientId === undefined || address?.kind !== "access" || origin !== undefined) {
     return undefined;
   }
@@ -169,7 +169,7 @@ function untilReadable(request: Request): Promise<void> {
 
 const EVENTS = ["readable", "close", "error"];
 
-/** As oidc-provider answers. */
+/** Writes the response as oidc-provider does. */
 function answer(response: Response, text: string): void {
   response.writeHead(200, {
     Vary: "Origin",

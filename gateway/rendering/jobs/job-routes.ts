@@ -132,8 +132,8 @@ function readResult({ actors, jobs }: JobRouteParts) {
     if (error) throw refusalOfJob(error);
     if (!result) throw new ActorError("conflict", `Cannot read result: the job is ${job.status}`);
     const stored = await jobs.objects.get(result.object, signal);
-    // Its time may have ended since, or an operator has removed it.
-    if (!stored) throw new ActorError("not_found", "Cannot read result: it is not stored any more");
+    // The result may have expired since, or an operator has removed it.
+    if (!stored) throw new ActorError("not_found", "Cannot read result: it is no longer stored");
     const { mediaType, browserMs, targetStatus: status } = result;
     const { bytes, chunks } = stored;
     const queuedMs = startedAt - createdAt;
@@ -141,7 +141,7 @@ function readResult({ actors, jobs }: JobRouteParts) {
   };
 }
 
-/** Text in another form is the id of no job. */
+/** Text in another form is no job id. */
 function idOf({ job_id }: JobPath): string {
   const { success, data } = Id.safeParse(job_id);
   if (success) return data;

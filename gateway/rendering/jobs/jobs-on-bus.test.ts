@@ -127,7 +127,7 @@ describe("rendering jobs on the bus", function () {
       return !["queued", "running"].includes(result.status) && result;
     });
   const webhook = () => ({ url: `http://127.0.0.2:${receiver.port}/hook`, secret: SECRET });
-  /** The event about a job, once it has come with a good signature. */
+  /** Resolves to the event about a job, once it has arrived with a valid signature. */
   const eventOf = (id: string) =>
     until("the webhook has come", () => {
       const found = got.find(({ body }) => body.includes(id));
@@ -140,7 +140,7 @@ describe("rendering jobs on the bus", function () {
     bus.bus.subjectsOf(RENDER_JOBS_STORE.stream, objectSubjects("*").all[0] ?? "");
 
   it("prints a PDF, keeps it byte for byte, and posts a signed webhook", async () => {
-    // The same request within the time has the same answer, so the bytes can be compared.
+    // Within the cache time, the same request gets the same response, so the test can compare the bytes.
     const html = `<title>Kept</title><p>${"a large request ".repeat(20_000)}`;
     const now = await ask("/pdf?cacheTTL=600", "POST", { html });
     const id = await start("pdf?cacheTTL=600", { html, webhook: webhook() });
@@ -159,7 +159,7 @@ describe("rendering jobs on the bus", function () {
     await until("the job knows that its webhook has arrived", async () => {
       return (await ask(`/jobs/${id}`)).body.result.webhook.status === "arrived";
     });
-    // Of its objects only the result is left.
+    // Only the result of its objects is left.
     await until("the request is removed", async () => (await stored()).length === 1);
   });
 

@@ -36,7 +36,7 @@ describe("routes of rendering jobs", () => {
     });
   const resultOf = (id: string) => gateway.ask(`${base}/jobs/${id}/result`);
 
-  it("a call with Prefer: respond-async answers 202 with the job and where it is", async () => {
+  it("a call with Prefer: respond-async answers 202 with the job and its path", async () => {
     const { status, headers, json } = await post("pdf?cacheTTL=0", { html: "x" }, ASYNC);
     expect(status).to.equal(202);
     expect(headers.get("preference-applied")).to.equal("respond-async");
@@ -114,7 +114,7 @@ describe("routes of rendering jobs", () => {
     }
   });
 
-  it("a result is refused while there is none, and once it was cancelled, expired or removed", async () => {
+  it("a result is refused while it does not exist, and after the job was cancelled, expired or removed", async () => {
     const id = await start("pdf", { html: "hang" });
     await until("it runs", async () => (await jobOf(id)).status === "running");
     const early = await resultOf(id);
@@ -122,7 +122,7 @@ describe("routes of rendering jobs", () => {
     expect(early.json?.errors[0]?.message).to.contain("running");
     const cancelled = await gateway.ask(`${base}/jobs/${id}`, { method: "DELETE" });
     expect(cancelled.json?.result).to.include({ id, status: "cancelled" });
-    // Its page is closed.
+    // The worker has closed the job's page.
     await gateway.printer.cancelled;
     const late = await resultOf(id);
     expect([late.status, late.json?.errors[0]?.message]).to.deep.equal([
@@ -185,7 +185,7 @@ describe("routes of rendering jobs", () => {
     expect(refused.status).to.equal(403);
   });
 
-  it("a job whose request or result has no room is refused, with what is so", async () => {
+  it("a job whose request or result has no room is refused, with the reason", async () => {
     const accountId = await openAccount(gateway.actors, "Small");
     const token = await gateway.tokenIn(accountId);
     const { capacityBytes } = gateway.objects;
@@ -209,7 +209,7 @@ describe("routes of rendering jobs", () => {
       expect(headers.get("x-browser-ms-used")).to.equal("34");
     }
     gateway.objects.capacityBytes = capacityBytes;
-    // Nothing is left of them.
+    // The store holds no objects of these jobs.
     await gateway.actors.settled();
     const names = [...gateway.objects.objects.keys()];
     expect(names.filter((name) => name.startsWith(accountId))).to.deep.equal([]);

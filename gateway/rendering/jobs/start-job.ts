@@ -1,4 +1,4 @@
-/** Runs a call as a job where its client prefers that: stores the request, and answers with the job's id. */
+/** Runs a call as a job if the client prefers that: stores the request, and responds with the job's id. */
 import { randomBytes } from "node:crypto";
 import type { Response } from "express";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
@@ -92,7 +92,8 @@ async function startJob(
     // From here on the job no longer depends on the client: it starts completely or not at all.
     return await actors.call(renderJobs, accountId, "create", created);
   } catch (error) {
-    // Others took the room meanwhile. Without an answer the job may be there, and needs its request.
+    // If the actor refuses, other jobs used the space meanwhile. Without an answer the job may exist, and needs its
+    // request.
     const isRefused =
       error instanceof ActorError && ["limit_reached", "queue_full"].includes(error.code);
     if (isRefused) await objects.remove(object);

@@ -1,4 +1,4 @@
-/** What a document can be made of: the address of a page, or its HTML. */
+/** The sources of a document: the address of a page, or its HTML. */
 import { z } from "zod";
 import { HTML_BYTES_MAX, URL_CHARS_MAX } from "../../limits.ts";
 

@@ -1,4 +1,4 @@
-/** Where the end of a job is posted, as the request of the job says it. */
+/** The webhook of a job, as its request names it. */
 import { z } from "zod";
 import { OutgoingUrl } from "../../apps/outgoing-webhook.ts";
 import { shapedLike } from "../../http/shaped-like.ts";

@@ -1,10 +1,10 @@
-/** Files that a request brings along: the document itself, and the styles, images, fonts and scripts that it names. */
+/** Files in a request: the document itself, and the styles, images, fonts and scripts that it names. */
 import { z } from "zod";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { FILE_NAME_CHARS_MAX, FILES_MAX, SOURCES_MAX } from "../limits.ts";
 import { HttpUrl, SubmittedHtml } from "./document-source.ts";
 
-/** Names of the document, the first that is among the files. */
+/** Possible names of the document; the first one among the files is the document. */
 export const INDEX_NAMES = ["index.html", "index.md"] as const;
 /** Names that a refusal repeats. */
 const NAMES_SHOWN = 5;
@@ -78,7 +78,7 @@ interface FilesAndSources {
   sources?: readonly Source[] | undefined;
 }
 
-/** Finds a document that the request names, or must have, and that is not among its files. */
+/** Finds a document that the request names or requires, but that is missing among its files. */
 export function missingFiles({ files, sources }: FilesAndSources) {
   const names = new Set(files?.map(({ name }) => name));
   if (sources === undefined) {
@@ -108,7 +108,7 @@ function nameFault(name: string): string | undefined {
   return undefined;
 }
 
-/** Zod's own pattern repeats a group, and a text of some megabytes is too much for that. */
+/** Zod's own pattern repeats a group, which fails on a text of some megabytes. */
 function isBase64(text: string): boolean {
   return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 }

@@ -1,4 +1,4 @@
-/** The properties of a PDF: what readers show as its title and authors, and searches find it by. */
+/** The properties of a PDF: readers show its title and authors, and searches use them. */
 import { z } from "zod";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../limits.ts";
 

@@ -1,4 +1,4 @@
-/** All calls that render a page: their names, their requests, and the form in which their answers reach a client. */
+/** All calls that render a page: their names, their requests, and the form of their responses. */
 import { z } from "zod";
 import { ENVELOPE_START } from "../../http/envelope.ts";
 import { PAGE_CALLS, type PageCallName } from "./page-calls.ts";
@@ -10,7 +10,7 @@ const PAGE_CALL_NAMES = Object.keys(PAGE_CALLS) as PageCallName[];
 export const RenderCall = z.enum(["pdf", "screenshot", ...PAGE_CALL_NAMES]);
 export type RenderCall = z.output<typeof RenderCall>;
 
-/** Returns the schema of a call's parameters. It accepts its own output. */
+/** Returns the schema of a call's parameters. The schema accepts its own output. */
 export function requestOf(call: RenderCall): z.ZodType {
   if (call === "pdf") return PdfRequest;
   return call === "screenshot" ? ScreenshotRequest : PAGE_CALLS[call].request;
@@ -47,7 +47,7 @@ export function answerFormOf(call: RenderCall, parameters: FormParameters): Answ
   return { mediaType, extension, before: "", after: "" };
 }
 
-/** Puts the bytes of a worker into their form. */
+/** Wraps the bytes of a worker in their response form. */
 export async function* inForm(
   { before, after }: AnswerForm,
   chunks: AsyncIterable<Uint8Array>,

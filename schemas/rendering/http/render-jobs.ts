@@ -1,4 +1,4 @@
-/** Wire shapes of rendering jobs: as REST shows them, and as their webhooks say how they ended. */
+/** Wire shapes of rendering jobs, for REST and for their webhooks. */
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { OutgoingStatus } from "../../apps/outgoing-webhook.ts";

@@ -9,12 +9,12 @@ export interface ArchivedMessage {
   sequence: number;
   /** Nanoseconds since 1970. */
   timestamp: bigint;
-  /** The block of headers as the server stores it; empty where the message has none. */
+  /** The header block as the server stores it; empty if the message has no headers. */
   headers: Uint8Array;
   payload: Uint8Array;
 }
 
-/** An encoded message, and where its encoding ends. */
+/** An encoded message, and the offset where its encoding ends. */
 interface DecodedEntry {
   sequence: number;
   name: string;
@@ -59,7 +59,7 @@ function encodeEntry(entry: Omit<ArchivedMessage, "subject"> & { name: string })
   return buffer.subarray(0, at);
 }
 
-/** Decodes the entry at an offset. Throws RangeError where the bytes end before the entry does. */
+/** Decodes the entry at an offset. Throws RangeError if the bytes end before the entry does. */
 export function decodeEntry(buffer: Buffer, offset: number): DecodedEntry {
   const nameBytes = readVarint(buffer, offset);
   const timestamp = readVarint(buffer, nameBytes.end);

@@ -1,6 +1,6 @@
 /**
- * A folder of backups. Messages are in parts, files that are written once and that several backups share. A backup is
- * one more file that names its parts; it is written last, so that an interrupted backup is none.
+ * A folder of backups. Messages are in parts: files that are written once and shared by several backups. A backup is
+ * one more file that names its parts. The command writes this file last, so an interrupted backup leaves none.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
@@ -21,7 +21,7 @@ const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** A file of the folder, by its path there. `sha256` is that of the file as it lies on the disk. */
+/** A file of the folder, by its path in the folder. `sha256` is the hash of the file on disk. */
 const StoredFile = z.object({
   file: z.string().regex(/^parts\/[\w-]+\/[\w-]+\.zst$/),
   sha256: z.string(),
@@ -35,10 +35,10 @@ export type Part = z.output<typeof Part>;
 
 const StoredStream = z.object({
   name: z.string(),
-  /** When the stream was made on its bus. Another time is another stream, even of the same name. */
+  /** When the stream was created on its bus. Another time means another stream, even with the same name. */
   created: z.string(),
   config: z.looseObject({ name: z.string() }),
-  /** The last sequence that the stream had given. */
+  /** The last sequence that the stream had assigned. */
   lastSequence: z.int(),
   /** Messages that the backup holds of the stream, and those that the bus counted at the moment of the backup. */
   messages: z.int(),
@@ -53,7 +53,7 @@ const Backup = z.object({
   layout: z.literal(LAYOUT),
   /** Changes that the bus acknowledged before this moment are in the backup. */
   moment: z.iso.datetime(),
-  /** The version of Trunkline that made it, and the format of the data in it. */
+  /** The version of Trunkline that made the backup, and the format of its data. */
   version: z.string(),
   format: z.int(),
   natsServer: z.string(),
@@ -70,7 +70,7 @@ export class BackupFolder {
     this.path = path;
   }
 
-  /** Makes the folder where it is missing, and locks it against another backup until the process ends. */
+  /** Creates the folder if it is missing, and locks it against another backup until the process ends. */
   async prepare(): Promise<Disposable> {
     try {
       await mkdir(join(this.path, BACKUPS), { recursive: true, mode: 0o700 });
@@ -94,7 +94,7 @@ export class BackupFolder {
     return { [Symbol.dispose]: () => database.close() };
   }
 
-  /** The moments of all backups, the oldest first. */
+  /** Returns the moments of all backups, the oldest first. */
   async moments(): Promise<string[]> {
     const names = await readdir(join(this.path, BACKUPS)).catch((cause: unknown) => {
       throw new Error(`Cannot read "${this.path}": it is not a folder of backups`, { cause });
@@ -105,7 +105,7 @@ export class BackupFolder {
       .sort();
   }
 
-  /** Throws where the backup is missing or damaged. Its parts are not read. */
+  /** Throws if the backup is missing or damaged. Does not read its parts. */
   async read(moment: string): Promise<Backup> {
     const path = join(this.path, BACKUPS, fileOf(moment));
     let text: string;
@@ -131,7 +131,7 @@ export class BackupFolder {
     await this.#writeFile(join(BACKUPS, fileOf(backup.moment)), Buffer.from(text));
   }
 
-  /** Compresses and stores bytes under a name that follows from them. Equal bytes are stored once. */
+  /** Compresses and stores bytes under a name derived from them, so equal bytes are stored once. */
   async store(stream: string, label: string, bytes: Uint8Array): Promise<StoredFile> {
     const stored = await compress(bytes, LEVEL);
     const sha256 = sha256Of(stored);
@@ -147,12 +147,12 @@ export class BackupFolder {
     return { file, sha256, bytes: stored.length };
   }
 
-  /** Reads a file whole. Throws where it is missing, truncated or changed. */
+  /** Reads a whole file. Throws if the file is missing, truncated or changed. */
   async load(stored: StoredFile): Promise<Buffer> {
     return await decompress(await this.#checked(stored));
   }
 
-  /** True where the files are there with all their bytes. What is in them is not read. */
+  /** Returns true if the files exist with all their bytes. Does not read their content. */
   async hasAll(files: readonly StoredFile[]): Promise<boolean> {
     for (const { file, bytes } of files) {
       const found = await stat(join(this.path, file)).catch(() => undefined);
@@ -203,7 +203,7 @@ export class BackupFolder {
     return content;
   }
 
-  /** Writes a file that is there whole or not at all, also after a power cut. */
+  /** Writes a file so that it exists completely or not at all, also after a power cut. */
   async #writeFile(name: string, content: Uint8Array): Promise<void> {
     const path = join(this.path, name);
     const unfinished = `${path}${UNFINISHED}`;
@@ -237,7 +237,7 @@ export class BackupFolder {
   }
 }
 
-/** A renamed file is in its folder after a power cut only if the folder is synced too. */
+/** Syncs the folder too, because otherwise a renamed file may be missing after a power cut. */
 async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, "r");
   await folder.sync();

@@ -1,4 +1,6 @@
-/** Reads the messages of a stream for a backup: many at a time, one at a time from its leader, or only their sequences. */
+/**
+ * Reads the messages of a stream for a backup: many at a time, one at a time from its leader, or only their sequences.
+ */
 import type { StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
@@ -23,13 +25,13 @@ interface Listed {
   subject: string;
 }
 
-/** The messages from a sequence on to the present end of the stream, from any copy of it. */
+/** Yields the messages from a sequence on to the current end of the stream, from any copy of it. */
 export async function* readMessages(
   bus: Bus,
   { config }: Pick<StreamInfo, "config">,
   from: number,
 ): AsyncGenerator<ArchivedMessage> {
-  // A queue of tasks has no batches, and few messages.
+  // A work queue does not support batches, and has few messages.
   if (!config.allow_direct) return yield* readOfLeader(bus, config.name, from);
   let next = from;
   for (let tries = 1; ; ) {
@@ -45,7 +47,7 @@ export async function* readMessages(
   }
 }
 
-/** The messages from a sequence on, one request each. No later message was there when this ends. */
+/** Yields the messages from a sequence on, with one request each. When it ends, no later message existed. */
 export async function* readOfLeader(
   bus: Bus,
   stream: string,
@@ -64,12 +66,15 @@ export async function* readOfLeader(
   }
 }
 
-/** The sequences of all messages that are there, in order. Messages that move meanwhile may be listed or not. */
+/**
+ * Returns the sequences of all stored messages, in order. The list may or may not contain messages that are added or
+ * removed meanwhile.
+ */
 export async function* listMessages(
   bus: Bus,
   { config }: Pick<StreamInfo, "config">,
 ): AsyncGenerator<Listed> {
-  // A stream of tasks has no readers but its workers.
+  // Only workers may consume a stream of tasks.
   if (!config.allow_direct) return yield* readOfLeader(bus, config.name, 1);
   const done = new AbortController();
   let isEmpty = false;
@@ -90,10 +95,10 @@ export async function* listMessages(
     last = sequence;
     if (info.pending === 0) return;
   }
-  if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server fell silent`);
+  if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server stopped answering`);
 }
 
-/** How many messages a stream has from a sequence on. */
+/** Returns how many messages a stream has from a sequence on. */
 export async function countFrom(bus: Bus, stream: string, from: number): Promise<number> {
   const { jetstream } = bus;
   const consumer = await bus.whileConnected(() =>
@@ -106,7 +111,7 @@ export async function countFrom(bus: Bus, stream: string, from: number): Promise
   return count;
 }
 
-/** One batch. Rejects where a part of it was lost on the way. */
+/** Reads one batch. Rejects if a part of it was lost in transit. */
 function readBatch(bus: Bus, stream: string, from: number): Promise<ArchivedMessage[]> {
   const { connection } = bus;
   const inbox = createInbox();
@@ -159,7 +164,7 @@ function messageOf({ data }: Msg, headers: MsgHdrs): ArchivedMessage {
   };
 }
 
-/** The block as it stands on the wire; empty without a header. */
+/** Returns the header block in wire format; empty without a header. */
 function encodeHeaders(headers: MsgHdrs): Uint8Array {
   let text = "";
   for (const [name, values] of headers) {
@@ -169,7 +174,7 @@ function encodeHeaders(headers: MsgHdrs): Uint8Array {
   return text === "" ? NO_BYTES : Buffer.from(`NATS/1.0\r\n${text}\r\n`);
 }
 
-/** Nanoseconds since 1970 of a time such as `2026-11-26T04:43:26.123456789Z`. */
+/** Returns the nanoseconds since 1970 of a time such as `2026-11-26T04:43:26.123456789Z`. */
 export function nanosecondsOf(time: string): bigint {
   const [, seconds, fraction = ""] = /^(.{19})(?:\.(\d+))?Z$/.exec(time) ?? [];
   if (seconds === undefined) throw new Error(`Cannot read the time of a message: "${time}"`);

@@ -1,6 +1,6 @@
 /**
- * Restores a backup into an empty bus, the state last. A mark on the bus keeps the platform from starting on a part of
- * it, and lets the same command begin anew after it was killed.
+ * Restores a backup into an empty bus, the state last. A mark on the bus prevents the platform from starting on a part
+ * of the data. It also allows the same command to start over after it was killed.
  */
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { DATA_FORMAT } from "../../../deploy/data-format.ts";
@@ -12,7 +12,7 @@ import { restoreStream } from "./restore-stream.ts";
 
 /** The first nats-server that restores an archive of messages. */
 const NATS_SERVER_MIN = [2, 15];
-/** Names of streams that a message lists. */
+/** Maximum number of stream names in a message. */
 const NAMES_SHOWN = 5;
 
 interface RestoreParts {
@@ -22,7 +22,7 @@ interface RestoreParts {
   restored(stream: string, messages: number): void;
 }
 
-/** Throws where this version cannot read the data in a backup. */
+/** Throws if this version cannot read the data in a backup. */
 export function refuseNewerBackup({ format, version: made, moment }: Backup): void {
   if (format <= DATA_FORMAT) return;
   throw new Error(
@@ -30,7 +30,7 @@ export function refuseNewerBackup({ format, version: made, moment }: Backup): vo
   );
 }
 
-/** The files of the backup have to be verified before. */
+/** The caller must verify the files of the backup before. */
 export async function restoreBackup(parts: RestoreParts, backup: Backup): Promise<void> {
   const { bus, restored } = parts;
   const { streams } = bus.jetstream;
@@ -67,7 +67,7 @@ function refuseOldServer(version: string): void {
   );
 }
 
-/** Without its state a bus has no accounts, so the state comes last. */
+/** Restores the state last: without it a bus has no accounts. */
 const rank = (name: string) => (isState(name) ? 1 : 0);
 
 async function namesOf(bus: Bus): Promise<string[]> {

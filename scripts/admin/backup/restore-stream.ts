@@ -1,4 +1,4 @@
-/** Restores one stream from a backup with the sequences and times of its messages, and compares what the bus then has. */
+/** Restores one stream from a backup with the sequences and times of its messages, and verifies the result. */
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamConfig, type StreamState } from "@nats-io/jetstream";
@@ -18,13 +18,13 @@ import { readMessages } from "./read-stream.ts";
 import { S2_CHUNK_BYTES_MAX, S2_START, s2Chunk } from "./s2-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
-/** Chunks on their way to the server at once: some 4 MB. */
+/** Limits the chunks in flight to the server: about 4 MB. */
 const CHUNKS_IN_FLIGHT = 16;
 const CHUNK_ANSWER_MS = 60_000;
 /** The server recovers the stream before it answers, and the copies of a cluster follow. */
 const RESTORED_MS_MAX = 120_000;
 const COMPARE_PAUSE_MS = 250;
-/** Insufficient storage: the stream may take more bytes than this disk has. */
+/** Error code for insufficient storage: the stream's limit exceeds this disk. */
 const NO_ROOM = 10047;
 /** Messages that expire this soon may be gone before they are compared. */
 const EXPIRY_MARGIN_MS = 600_000;
@@ -84,7 +84,7 @@ export async function restoreStream(
   return sent;
 }
 
-/** Names that begin so are the server's own. */
+/** Names with this prefix belong to the server. */
 const OF_SERVER = "_nats.";
 
 function configOf({ config, name }: StoredStream, replicas: number): StreamConfig {
@@ -133,7 +133,7 @@ async function beginRestore(bus: Bus, config: StreamConfig): Promise<string> {
   return answer.deliver_subject;
 }
 
-/** Throws the refusal of the server. */
+/** Throws if the server refused. */
 function answerOf(message: Msg): Answer {
   if (message.data.length === 0) return {};
   const answer = message.json<Answer>();
@@ -141,7 +141,7 @@ function answerOf(message: Msg): Answer {
   return answer;
 }
 
-/** Sends bytes to the server in chunks, several of them ahead of its answers. */
+/** Sends bytes to the server in chunks, several chunks ahead of the acknowledgements. */
 class ChunkSender {
   readonly #bus: Bus;
   readonly #stream: string;
@@ -205,7 +205,7 @@ class ChunkSender {
   }
 }
 
-/** Reads the restored stream and compares it with what was sent. Other copies than the leader's may lag behind. */
+/** Reads the restored stream and compares it with the sent messages. Copies other than the leader's may lag behind. */
 async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promise<void> {
   const info = await bus.jetstream.streams.info(stored.name);
   const giveUpAt = performance.now() + RESTORED_MS_MAX;
@@ -227,8 +227,8 @@ async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promis
 }
 
 /**
- * The messages that a restored stream surely has, by sequence and by 48 bits of their SHA-256. Left out are messages
- * that expire, and reminders that may be due: the bus removes or fires them by itself.
+ * The messages that a restored stream must have, by sequence and by 48 bits of their SHA-256. It omits messages that
+ * expire and reminders that may be due, because the bus removes or fires them by itself.
  */
 class Comparison {
   readonly #hashes = new Map<number, number>();
@@ -245,7 +245,7 @@ class Comparison {
     return new Comparison(maxAge > 0 ? now - maxAge : 0);
   }
 
-  /** An empty one that leaves out the same messages. */
+  /** Returns an empty instance that omits the same messages. */
   again(): Comparison {
     return new Comparison(this.#oldest);
   }
@@ -259,7 +259,10 @@ class Comparison {
     this.#hashes.set(about.sequence, hash("sha256", entry, "buffer").readUIntBE(0, 6));
   }
 
-  /** In words; undefined where the other has the same messages, but for a number of missing ones. */
+  /**
+   * Describes the difference. Returns undefined if the other has the same messages, except for a number of missing
+   * ones.
+   */
   differenceTo(other: Comparison, missingMax: number): string | undefined {
     const found = other.#hashes;
     for (const [sequence, hashed] of found) {

@@ -1,9 +1,9 @@
 /**
- * Frames bytes as a stream of S2, the compression that nats-server expects of a restore. The chunks hold their bytes as
- * they are, with their CRC-32C, because the bytes pass the network only once.
+ * Frames bytes as an S2 stream, the compression that nats-server expects in a restore. The chunks hold uncompressed
+ * bytes with their CRC-32C, because the bytes cross the network only once.
  */
 
-/** The server's reader takes blocks of up to 4 MiB; a chunk also has to fit into a message of 1 MB. */
+/** The server accepts blocks of up to 4 MiB; a chunk must also fit into a message of 1 MB. */
 export const S2_CHUNK_BYTES_MAX = 256 * 1024;
 
 /** The chunk that begins each stream. */

@@ -21,7 +21,7 @@ export class SequenceList {
     return this.#length === 0 ? undefined : this.#values[0];
   }
 
-  /** Throws where the sequence is not above all others. */
+  /** Throws if the sequence is not above all others. */
   push(sequence: number): void {
     if (sequence <= this.last)
       throw new Error(`Cannot list sequence ${sequence}: it follows ${this.last}`);
@@ -37,7 +37,7 @@ export class SequenceList {
     return this.hasAny(sequence, sequence);
   }
 
-  /** True where a sequence is in the range; both of its ends belong to it. */
+  /** Returns true if the list has a sequence in the range, both ends included. */
   hasAny(first: number, last: number): boolean {
     let low = 0;
     let high = this.#length;
@@ -53,7 +53,7 @@ export class SequenceList {
     return this.#values.subarray(0, this.#length).values();
   }
 
-  /** The distances between neighbours as varints. */
+  /** Encodes the distances between neighbours as varints. */
   encode(): Buffer {
     const buffer = Buffer.allocUnsafe(VARINT_BYTES_MAX * this.#length);
     let at = 0;

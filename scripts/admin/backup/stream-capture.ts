@@ -1,6 +1,6 @@
 /**
- * Brings the messages of one stream into a folder of backups: reads on from the last backup, finds out which earlier
- * messages are still there, and follows the stream until the moment of the backup.
+ * Copies the messages of one stream into a folder of backups. It continues from the last backup, determines which
+ * earlier messages still exist, and follows the stream until the moment of the backup.
  */
 import { hash } from "node:crypto";
 import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
@@ -14,7 +14,7 @@ import { SequenceList } from "./sequence-list.ts";
 const PART_BYTES = 16 * 1024 ** 2;
 /** A stream with at most this many messages is listed once more at the moment of the backup: some 20 ms. */
 const LISTED_AT_MOMENT_MAX = 2_000;
-/** Messages read one by one at that moment. More say that the pause is not kept. */
+/** Limits the messages that are read one by one at that moment. More messages show that a process ignores the pause. */
 const READ_AT_MOMENT_MAX = 500;
 const ROUNDS_MAX = 5;
 
@@ -22,7 +22,7 @@ const ROUNDS_MAX = 5;
 interface Late {
   sequence: number;
   subject: string;
-  /** It takes the place of all earlier messages of its subject. */
+  /** True if it replaces all earlier messages of its subject. */
   rollsUp: boolean;
 }
 
@@ -37,7 +37,7 @@ export class StreamCapture {
   readonly #bus: Bus;
   readonly #folder: BackupFolder;
   readonly #parts: Part[];
-  /** All messages in the parts that were there when they were read. */
+  /** All messages in the parts that existed when they were read. */
   readonly #known: SequenceList;
   /** The last sequence that was read. */
   #position: number;
@@ -72,7 +72,7 @@ export class StreamCapture {
     info: StreamInfo,
     previous: StoredStream | undefined,
   ): Promise<StreamCapture> {
-    // A stream that was made again, or lost messages, has given the same sequences to other messages.
+    // A stream that was recreated, or lost messages, may have assigned the same sequences to other messages.
     const goesOn =
       previous?.created === info.created &&
       previous.lastSequence <= info.state.last_seq &&
@@ -94,12 +94,12 @@ export class StreamCapture {
     return this.#isFollowing;
   }
 
-  /** Reads to the present end of the stream. Returns the number of new messages. */
+  /** Reads to the current end of the stream. Returns the number of new messages. */
   async readOn(): Promise<number> {
     return await this.#take(readMessages(this.#bus, this.info, this.#position + 1));
   }
 
-  /** Finds out which of the known messages are still there. May run while `readOn` reads later messages. */
+  /** Determines which of the known messages still exist. May run while `readOn` reads later messages. */
   async list(): Promise<void> {
     this.#isFollowing = true;
     const known = this.#known;
@@ -124,8 +124,9 @@ export class StreamCapture {
   }
 
   /**
-   * Settles what the stream holds now, by its leader. Exact as long as nobody writes to the stream. Returns its figures,
-   * and the subjects of the messages that were new; undefined where the stream does not come to rest.
+   * Determines the current content of the stream from its leader. The result is exact as long as nobody writes to the
+   * stream. Returns the stream's figures and the subjects of new messages; undefined if the stream does not stop
+   * changing.
    */
   async settle(): Promise<Settled | undefined> {
     const before = this.#late.length;
@@ -133,11 +134,11 @@ export class StreamCapture {
       const { state } = await this.#bus.jetstream.streams.info(this.name);
       const late = this.#late.length;
       await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1), READ_AT_MOMENT_MAX);
-      // The figures are of before these messages, so they are read again.
+      // The figures are older than these messages, so it reads them again.
       if (this.#late.length > late) continue;
       const { last_seq: lastSequence, messages: counted } = state;
       this.#cut = { counted, lastSequence, late };
-      // A large one is settled after the pause. It may keep messages that were removed since it was listed.
+      // A large stream is settled after the pause. The backup may keep messages that were removed since the listing.
       const exact = counted <= LISTED_AT_MOMENT_MAX ? await this.#stillThere() : undefined;
       if (exact) this.#cut = { counted: exact.length, lastSequence, late, exact };
       const read = this.#late.slice(before).map(({ subject }) => subject);
@@ -146,7 +147,7 @@ export class StreamCapture {
     return undefined;
   }
 
-  /** Stores the rest, and describes the stream as it was when it was settled. */
+  /** Stores the remaining messages, and describes the stream at the moment when it was settled. */
   async finish(): Promise<StoredStream> {
     if (!this.#cut) throw new Error(`Cannot finish the backup of ${this.name}: it is not settled`);
     const { counted, lastSequence, late, exact } = this.#cut;
@@ -162,7 +163,7 @@ export class StreamCapture {
     };
   }
 
-  /** True where a message can take the place of earlier ones of its subject. */
+  /** True if a message can replace earlier ones of its subject. */
   get #replaces(): boolean {
     const { max_msgs_per_subject: each, allow_rollup_hdrs: rollsUp } = this.info.config;
     return each > 0 || rollsUp === true;
@@ -194,7 +195,7 @@ export class StreamCapture {
     if (this.#bytes >= PART_BYTES) await this.#storePart();
   }
 
-  /** The listed messages that none of the first `late` later ones replaced, and these. */
+  /** Returns the first `late` later messages, and the listed messages that none of them replaced. */
   #present(lateCount: number): SequenceList {
     const late = this.#late.slice(0, lateCount);
     const { sequences, subjects } = this.#listed ?? { sequences: this.#known, subjects: [] };
@@ -212,8 +213,8 @@ export class StreamCapture {
   }
 
   /**
-   * By subject: how many of its oldest messages the later ones have pushed out. Among millions of subjects, two of these
-   * hashes are equal less than once in 10,000 backups.
+   * By hash of the subject: how many of its oldest messages later ones have replaced. Among millions of subjects, two
+   * hashes collide less than once in 10,000 backups.
    */
   #surplus(late: readonly Late[], listed: readonly number[]): Map<number, number> {
     const { max_msgs_per_subject: each, discard } = this.info.config;
@@ -236,7 +237,10 @@ export class StreamCapture {
     return surplus;
   }
 
-  /** The messages that the stream holds in this moment; undefined where a new one, such as a lease, came meanwhile. */
+  /**
+   * Returns the messages that the stream holds at this moment; undefined if a new message, such as a lease, arrived
+   * meanwhile.
+   */
   async #stillThere(): Promise<SequenceList | undefined> {
     const present = new SequenceList();
     const late = new Set(this.#late.map(({ sequence }) => sequence));
@@ -268,5 +272,5 @@ export class StreamCapture {
   }
 }
 
-/** 48 bits that stand for a subject. */
+/** Returns a 48-bit hash of a subject. */
 const shortHash = (subject: string) => hash("sha1", subject, "buffer").readUIntBE(0, 6);

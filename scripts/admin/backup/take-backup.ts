@@ -1,6 +1,6 @@
 /**
- * Makes a backup while the platform runs. Reading takes as long as it takes; at its end all writes pause for some
- * milliseconds, so that the streams are captured as of one moment.
+ * Makes a backup while the platform runs. Reading has no time limit. At its end all writes pause for some milliseconds,
+ * so that the backup captures all streams at one moment.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
@@ -13,23 +13,25 @@ import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
-/** Streams without anything to keep: two may be lost at any time, and the others are always empty. */
+/** Streams that a backup omits: two hold only data that may be lost at any time, and the others are always empty. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...[STREAMS.cache, STREAMS.traces, STREAMS.kept, RESTORE_MARK],
 ]);
 /**
- * Streams that may change at the moment of the backup. What they hold is written before a state names it, and removed
- * after, or may come twice. In all other streams nobody may write then.
+ * Streams that may change at the moment of the backup. Processes write their messages before a state names them and
+ * remove them afterwards, or tolerate duplicates. Nobody may write to any other stream at that moment.
  */
 const LOOSE: ReadonlySet<string> = new Set([
   ...[STREAMS.tasks, STREAMS.dead, STREAMS.crawl, STREAMS.packs, STREAMS.apps, STREAMS.appLogs],
   STREAMS.renderJobs,
 ]);
 
-/** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
+/** Number of read passes before the pause: fewer remaining messages make the pause shorter. */
 const PASSES_MAX = 20;
 const LEFT_MAX = 50;
-/** Attempts to find a moment in which nobody wrote. A process without a connection to the bus can miss the pause. */
+/**
+ * Limits the attempts to find a moment without writes. A process without a connection to the bus can miss the pause.
+ */
 const HOLDS_MAX = 40;
 const BETWEEN_HOLDS_MS = 250;
 const READ_ON_MS = 250;
@@ -38,7 +40,7 @@ export interface BackupResult {
   backup: Omit<Backup, "layout">;
   /** Files and bytes that this backup added to the folder. */
   addedBytes: number;
-  /** How long the pause lasted in which the backup was cut, and which pause it was. */
+  /** Duration and number of the pause in which the backup was cut. */
   pausedMs: number;
   holds: number;
 }
@@ -59,7 +61,7 @@ export async function takeBackup(
     const before = previous?.streams.find(({ name }) => name === info.config.name);
     captures.push(await StreamCapture.begin(bus, folder, info, before));
   }
-  // Content of blobs takes longest, and the state changes fastest.
+  // Reads blobs first, because they take longest, and the state last, because it changes fastest.
   for (const capture of captures) await capture.readOn();
   await readUntilFew(captures);
   await listAll(captures);
@@ -79,7 +81,7 @@ export async function takeBackup(
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
 
-/** The streams to back up. Those of the state come last, since they change fastest. */
+/** Returns the streams to back up. State streams are last, because they change fastest. */
 async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   const streams: StreamInfo[] = [];
   for await (const info of bus.jetstream.streams.list()) {
@@ -102,8 +104,8 @@ async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
 }
 
 /**
- * Lists one stream after another. The others are read on meanwhile: a marker of a removed row stays for 10 seconds
- * only, and a capture that missed it would keep the row.
+ * Lists one stream after another, and keeps reading the other streams. The marker of a removed row exists for only 10
+ * seconds, and a capture that misses the marker would keep the row.
  */
 async function listAll(captures: readonly StreamCapture[]): Promise<void> {
   const listed = new AbortController();
@@ -122,7 +124,7 @@ async function listAll(captures: readonly StreamCapture[]): Promise<void> {
   }
 }
 
-/** Pauses all writes and settles the captures. Repeats this until nobody wrote in between. */
+/** Pauses all writes and settles the captures. Retries until nobody wrote in between. */
 async function cutAtOneMoment(
   bus: Bus,
   captures: readonly StreamCapture[],
@@ -152,9 +154,9 @@ async function cutAtOneMoment(
 }
 
 /**
- * Captures what is left and returns whether all of it is of one moment. That is so where the states, journals, mail and
- * logs of agents did not change from the first capture to the last: then whatever another stream holds, it held beside
- * exactly these states.
+ * Captures the remaining messages and returns true if all captures belong to one moment. This holds if states,
+ * journals, mail and logs of agents did not change from the first capture to the last. The content of every other
+ * stream then belongs to exactly these states.
  */
 async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const states = captures.filter(({ name }) => isState(name));

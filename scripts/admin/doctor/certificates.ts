@@ -151,7 +151,10 @@ function expiryFinding({
   return { level: isExpired ? expired : "warning", about, found, wanted, mend };
 }
 
-/** An authority for imports that has expired leaves its hosts alone without trust; one of the bus leaves all. */
+/**
+ * An expired authority for imports affects only the hosts of imports; an expired authority of the bus affects every
+ * process.
+ */
 function fileFindings(
   { setting: about, path, expired }: { setting: string; path: string | undefined; expired: Level },
   now: number,

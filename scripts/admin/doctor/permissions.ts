@@ -1,4 +1,4 @@
-/** Looks at the users of the bus: whether they may do what their roles need, and whether each role has its own. */
+/** Checks the users of the bus: whether they have the rights of their roles, and whether each role has its own user. */
 import { setImmediate as turn } from "node:timers/promises";
 import { headers, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
@@ -76,7 +76,7 @@ async function refusedSubjects(
   return refused;
 }
 
-/** A message to a subject without a wildcard would reach a role, and some requests remove things. */
+/** Skips subjects without a wildcard: a message on such a subject would reach a role, and some requests remove data. */
 const isHarmless = (subject: string) =>
   subject.startsWith("$JS.") ? HARMLESS.test(subject) : /[*>]/.test(subject);
 

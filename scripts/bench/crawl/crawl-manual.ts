@@ -1,4 +1,6 @@
-/** A crawl of real pages, the manual of PostgreSQL: rate, processor time and memory, against those of other crawlers. */
+/**
+ * A crawl of real pages, the manual of PostgreSQL: rate, processor time and memory, against those of other crawlers.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,7 +89,7 @@ async function measure(scratch: string): Promise<Figure[]> {
   ];
 }
 
-/** One crawl by our API, and what the processes of the instance used meanwhile. */
+/** One crawl by our API, and the resources that the instance's processes used meanwhile. */
 async function costOf(
   instance: Instance,
   { url, pages }: { url: string; pages: number },

@@ -1,4 +1,4 @@
-/** Crawlers of others, each run in a process of its own that keeps the same of each page as ours. */
+/** Runs other crawlers, each in its own process that stores the same data of each page as Trunkline. */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -20,13 +20,13 @@ interface CrawlTask {
   url: string;
   /** The limit of pages. */
   pages: number;
-  /** Where the pages go, as lines of JSON. */
+  /** The output file for the pages, as lines of JSON. */
   output: string;
 }
 
 export type Crawler = (task: CrawlTask) => Promise<CrawlCost>;
 
-/** Builds the crawler of a Go library. Undefined where Go is missing. */
+/** Builds the crawler of a Go library. Returns undefined if Go is missing. */
 export async function colly(): Promise<Crawler | undefined> {
   const version = "2.3.0";
   // As seen from the folder of goTool.
@@ -35,7 +35,7 @@ export async function colly(): Promise<Crawler | undefined> {
   return program === undefined ? undefined : (task) => costOf(program, [], task);
 }
 
-/** Installs the crawler of a Python library. Undefined where Python or the library cannot be had. */
+/** Installs the crawler of a Python library. Returns undefined if Python or the library is not available. */
 export function scrapy(): Crawler | undefined {
   const environment = join(TOOLS, `bench-scrapy-${SCRAPY}`);
   const python = join(environment, "bin/python");

@@ -1,6 +1,6 @@
 /**
- * Ory Hydra as the reference of the authorization server. Its store is a SQLite file that is synced at each commit, as
- * ours is. HYDRA names the program; docs/benchmarks.md says how to build it.
+ * Ory Hydra as the reference for the authorization server. Hydra syncs its SQLite file at each commit, as Trunkline
+ * syncs its store. HYDRA names the program; docs/benchmarks.md explains how to build it.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

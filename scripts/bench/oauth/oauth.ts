@@ -1,6 +1,6 @@
 /**
- * Introspections and refreshes of many grants at once, beside those of Ory Hydra where HYDRA names it; and what an OAuth
- * access token adds to a REST call, over a route that checks nothing.
+ * Introspections and refreshes of many grants at once, beside those of Ory Hydra where HYDRA names it; and what an
+ * OAuth access token adds to a REST call, over a route that checks nothing.
  */
 import { randomBytes } from "node:crypto";
 import { Person } from "../../../gateway/oauth/testing/oauth-world.ts";

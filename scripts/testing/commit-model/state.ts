@@ -1,7 +1,7 @@
 /**
- * An abstract model of how two hosts commit to two shards with one key each: what `actors/runtime/DESIGN.md` proves,
- * step by step. A search explores every order of its steps. Each rule can be taken out, to see that the search finds
- * the fault.
+ * An abstract model of two hosts that commit to two shards with one key each. It has the steps of the proof in
+ * `actors/runtime/DESIGN.md`. A search explores every order of these steps. A test can remove each rule, to show that
+ * the search then finds a fault.
  */
 
 export const RULES = {
@@ -25,9 +25,9 @@ export type Rule = keyof typeof RULES;
 
 export interface Bounds {
   commits: number;
-  /** Answers of the store that are lost; each may bring a second try. */
+  /** Number of lost answers of the store; each may cause a second try. */
   lost: number;
-  /** Leases that end while their host may not know. */
+  /** Number of leases that end while their host may not notice. */
   deaths: number;
   /** Writes of one shard's epoch. */
   epochs: number;
@@ -69,12 +69,12 @@ export interface CheckpointTry extends Try {
   values: [number, number];
 }
 export interface HostState {
-  /** Null once the host goes on no more. */
+  /** Null once the host has stopped for good. */
   name: string | null;
   shards: [Held, Held];
   commits: { last: number; number: number };
   checkpoints: { last: number; number: number };
-  /** By shard: the newest value that is not in its key, and where the first of those commits is. */
+  /** By shard: the newest value that is not in its key, and the position of the first such commit. */
   pending: [Pending | null, Pending | null];
   writing: [Pending | null, Pending | null];
   commit: CommitTry | null;
@@ -219,7 +219,7 @@ export function remove(state: ModelState, name: string): void {
   if (checkpoint) Object.assign(checkpoint, { last: 0, number: null });
 }
 
-/** Drops all shards, ends the lease, and goes on under another name, a limited number of times. */
+/** Drops all shards, ends the lease, and continues under another name, a limited number of times. */
 export function startAnew(state: ModelState, index: 0 | 1, without?: Rule): void {
   const { name } = state.hosts[index];
   if (name === null) return;

@@ -1,4 +1,4 @@
-/** All steps of the model: those of leases and shards here, those of writes beside. */
+/** All steps of the model: this file has the steps of leases and shards, writes.ts those of writes. */
 import {
   away,
   copyOf,
@@ -16,7 +16,7 @@ import {
 } from "./state.ts";
 import { append, checkpointSteps, commitSteps, deliveries, put } from "./writes.ts";
 
-/** All states that one step leads to, with the name of the step. */
+/** Returns all states that one step leads to, with the name of the step. */
 export function* stepsFrom(
   state: ModelState,
   without?: Rule,
@@ -162,7 +162,10 @@ function replayed(
   return found?.commit?.value;
 }
 
-/** Every host that may answer reads answers one now: no reader may see less than was seen or acknowledged before. */
+/**
+ * Each host that may answer reads answers one now. No reader may see an older value than one that was seen or
+ * acknowledged before.
+ */
 function readAll(state: ModelState, without?: Rule): void {
   for (const { name, shards, commit } of state.hosts) {
     if (name === null || (!lives(state, name) && without !== "readsNeedTheLease")) continue;

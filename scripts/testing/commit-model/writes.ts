@@ -175,7 +175,7 @@ export function* deliveries(state: ModelState, has: Has): Generator<Step> {
           const open = "commit" in flight ? host?.commit : host?.checkpoint;
           const sent = "commit" in flight ? flight.commit : flight.checkpoint;
           if (open?.number !== sent.number || isLost) return;
-          // A host takes the first answer to a try; "stored" of an earlier try stands.
+          // A host uses the first answer to a try; "stored" of an earlier try remains valid.
           if (open.answer !== "stored") open.answer = isStored ? "stored" : "refused";
         },
       };

@@ -81,7 +81,7 @@ export class SecretBox {
     }
   }
 
-  /** Ids of the keys, that of the one that seals first. An id is no secret. */
+  /** Ids of the keys; the first key seals. An id is no secret. */
   get keyIds(): string[] {
     return this.#keys.map(({ id }) => id);
   }
@@ -92,7 +92,7 @@ export class SecretBox {
   }
 }
 
-/** The id of the key that sealed it; undefined where it is nothing that was sealed. */
+/** Returns the id of the key that sealed the text; undefined if no key sealed it. */
 export const keyIdOf = (sealed: string): string | undefined => SEALED.exec(sealed)?.[1];
 
 export const newSecretKey = () => randomBytes(SECRET_KEY_BYTES).toString("base64");

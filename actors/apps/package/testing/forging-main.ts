@@ -6,7 +6,7 @@ const send = process.send?.bind(process);
 const forger = {
   /** The agent that was opened last. */
   agent: 0,
-  /** Sends as the process's own side does: several messages, or a value that is no message. */
+  /** Sends as the process itself does: several messages, or a value that is no message. */
   say: (message: unknown) => send?.([message]),
 };
 process.on("message", (messages: ToProcess[]) => {

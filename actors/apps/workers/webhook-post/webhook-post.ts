@@ -42,7 +42,7 @@ type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
 type PostContext = Pick<TaskContext, "call" | "signal"> & { sender: Sender };
 
-/** The app whose secrets sign a webhook. */
+/** Names the app whose secrets sign a webhook. */
 interface Sender {
   accountId: string;
   app: string;
@@ -199,12 +199,12 @@ async function secretsOf(
   throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
 }
 
-/** The key of a queue is that of an agent, or the account of rendering jobs. */
+/** The key of a queue is an agent's key, or the id of the account that owns the rendering jobs. */
 function senderOf(key: string): Sender {
   const agent = readAgentKey(key);
   if (agent) return agent;
   if (Id.safeParse(key).success) return { accountId: key, app: NO_APP };
-  throw new ActorError("invalid_request", "Cannot post: it is of no agent and no account");
+  throw new ActorError("invalid_request", "Cannot post: no agent and no account owns it");
 }
 
 /** One key for each account and path. Callers put variable parts into the query, so the query is left out. */

@@ -43,7 +43,7 @@ describe("known addresses of a crawl job", () => {
     });
   }
 
-  it("share rows: 180 addresses of one message rewrite 64 at most, for 1,000 pages", () => {
+  it("share rows: 180 addresses of one message rewrite at most 64 rows, for 1,000 pages", () => {
     const draft = draftOf(knownRows(1_000));
     for (const [index, url] of addresses.slice(0, 180).entries()) {
       addKnown(draft, "page", url, index);

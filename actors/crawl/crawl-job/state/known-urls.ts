@@ -9,9 +9,9 @@ import type { JobDraft } from "./job-draft.ts";
 /**
  * Pages of the limit for each row of known addresses.
  *
- * Each new address rewrites one row. A row has 300 bytes at 16 pages, and 6 kB where the job skips as many addresses
- * as it may and every page redirects ten times. With fewer pages in a row, the addresses of one message would rewrite
- * more rows, and a takeover would read more.
+ * Each new address rewrites one row. A row for 16 pages has 300 bytes. It has 6 kB if the job skips the maximum number
+ * of addresses and every page redirects ten times. With fewer pages in a row, the addresses of one message would
+ * rewrite more rows, and a takeover would read more rows.
  */
 export const KNOWN_PER_ROW = 16;
 /** Lowest number of rows of known addresses. */

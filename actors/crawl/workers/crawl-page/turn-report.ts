@@ -40,7 +40,10 @@ export class TurnReport {
     return this.#reported.size;
   }
 
-  /** Adds an outcome. Resolves when its report is sent. After a failed report, every call rejects with its error. */
+  /**
+   * Adds an outcome. Resolves when its report is sent. After a failed report, every call rejects with the error of that
+   * report.
+   */
   add(outcome: PageOutcome): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
     const bytes = Buffer.byteLength(JSON.stringify(outcome)) + 1;

@@ -61,11 +61,11 @@ interface Place {
   release(): void;
 }
 
-/** A request with which its host is done. */
+/** A request that its host has finished. */
 interface Made {
   /** Pause that the host asked for. */
   awayMs: number | undefined;
-  /** Resolves when the job knows the outcome, or cannot be told. Never rejects. */
+  /** Resolves when the job knows the outcome, or when the report has failed. Never rejects. */
   reported: Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export class TurnRequests {
     return this.#awayMs;
   }
 
-  /** Makes a request. Resolves when the host is done with it, while its record is still being made. */
+  /** Makes a request. Resolves when the host has finished it, while the worker may still make its record. */
   async make(request: TurnRequest, { moment, nth, onLeft, ...place }: Place): Promise<Made> {
     const make = (start: Start) =>
       isPage(request) ? this.#page(request, start) : this.#sitemap(request, start);

@@ -283,7 +283,7 @@ describe("walkTurn", () => {
     }
   });
 
-  it("has no more pages that the job does not know than may be in flight at once", async () => {
+  it("has at most as many pages without a report as may be in flight at once", async () => {
     const atOnce = 4;
     const urls = Array.from({ length: 3 * atOnce }, (_, n) => `${URL_OF_START}${n}`);
     let started = 0;
@@ -311,7 +311,7 @@ describe("walkTurn", () => {
     expect(outcomes).to.have.length(urls.length);
   });
 
-  it("makes no more requests after a report that the job did not get", async () => {
+  it("makes no more requests after a report has failed", async () => {
     const urls = Array.from({ length: 3 }, (_, n) => `${URL_OF_START}${n}`);
     const { loads, error } = await walked({
       urls,

@@ -256,8 +256,8 @@ class TurnWalk {
   }
 
   /**
-   * Makes all requests, a limited number at once. A place is free for the next request once the job knows the outcome of
-   * the last one: a worker that dies loses no more pages than may be in flight, and only those are fetched twice.
+   * Makes all requests, a limited number at once. A request frees its slot once the job knows its outcome. So a worker
+   * that dies loses only pages in flight, and the crawl fetches only those twice.
    */
   async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
     const { clock, places } = this.#parts;

@@ -47,7 +47,7 @@ export class Browser {
     const { clock, limits } = options;
     let chromium: Chromium | undefined;
     try {
-      // Loaded with the first browser, and meanwhile: see driver-parts.ts.
+      // The import loads while the first browser starts: see driver-parts.ts.
       const driver = import("puppeteer-core");
       const budgets = new EventBudgets(clock);
       const admits = (message: Buffer) => budgets.admits(message);

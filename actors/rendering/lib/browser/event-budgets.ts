@@ -9,7 +9,10 @@ export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
 export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
 /** An event counts once more for each of these bytes, because reading them takes as long again. */
 export const PAGE_EVENT_BYTES = 8 * 1024;
-/** A frame of another site or a worker counts as this many events, because thousands of them delay the browser for seconds. */
+/**
+ * A frame of another site or a worker counts as this many events, because thousands of them delay the browser for
+ * seconds.
+ */
 export const PAGE_TARGET_EVENTS = 100;
 /** A browser that does not answer may be held up by a page with more events than this; most have a hundred. */
 export const PAGE_EVENTS_BLAMED = 2_000;

@@ -37,7 +37,7 @@ export class MainDocument implements Disposable {
   readonly #egress: EgressProxy;
   readonly #session: CDPSession;
   readonly #hasPatterns: boolean;
-  /** Its files come with the request, from no site. */
+  /** The request brings the files of this document; no site serves them. */
   readonly #isSubmitted: boolean;
   #asked: Asked | undefined;
   #answer: Answer | undefined;

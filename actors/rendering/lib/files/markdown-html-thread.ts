@@ -1,4 +1,4 @@
-/** A thread that makes a page of one Markdown document. */
+/** The thread that converts one Markdown document to a page. */
 import { parentPort } from "node:worker_threads";
 import { markdownHtml } from "./markdown-html.ts";
 

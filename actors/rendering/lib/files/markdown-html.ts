@@ -1,7 +1,10 @@
-/** Makes a whole page of Markdown, with a style that prints well. The Markdown is the client's own, its HTML included. */
+/**
+ * Converts Markdown to a whole page, with a style that prints well. The Markdown and the HTML in it belong to the
+ * client.
+ */
 import { Marked, type Tokens } from "marked";
 
-/** Properties in front of the text that become meta tags of the page. */
+/** Front matter properties that become meta tags of the page. */
 const META = ["author", "subject", "description", "keywords"];
 const FRONT_MATTER = /^---[ \t]*\r?\n(?<lines>[\s\S]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
 
@@ -44,7 +47,7 @@ class MarkdownPage {
     return marked.parse(markdown, { async: false });
   }
 
-  /** The name that links of the document have for a heading, as GitHub makes it. */
+  /** Returns the anchor name of a heading for links in the document, as GitHub makes it. */
   #idOf(text: string): string {
     const name = text
       .toLowerCase()
@@ -57,7 +60,7 @@ class MarkdownPage {
   }
 }
 
-/** Single lines `name: value`, which is what front matter of documents has of them. */
+/** Reads single lines `name: value`. Front matter needs no other YAML for these properties. */
 function propertiesOf(lines: string): Map<string, string> {
   const pairs = lines.split(/\r?\n/).flatMap((line): [string, string][] => {
     const [, name = "", value = ""] = /^([A-Za-z]+):[ \t]+(\S.*)$/.exec(line) ?? [];

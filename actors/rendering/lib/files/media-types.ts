@@ -1,4 +1,4 @@
-/** The media types of files by the ends of their names. A browser guesses those of others from the bytes. */
+/** The media types of files by extension. A browser guesses other types from the bytes. */
 
 /** Types of text, whose bytes may be UTF-8. */
 const TEXT: Record<string, string> = {
@@ -39,11 +39,11 @@ const BINARY: Record<string, string> = {
   webm: "video/webm",
 };
 
-/** Returns the Content-Type of a file; undefined for a name without a known end. `isUtf8` looks at its bytes. */
+/** Returns the Content-Type of a file; undefined for an unknown extension. `isUtf8` checks the bytes of the file. */
 export function mediaTypeOf(name: string, isUtf8: () => boolean): string | undefined {
   const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
   const text = Object.hasOwn(TEXT, end) ? TEXT[end] : undefined;
-  // Other encodings are named in the text itself, or by a mark at its beginning.
+  // The text itself names other encodings, or begins with a byte order mark.
   if (text !== undefined) return isUtf8() ? `${text}; charset=utf-8` : text;
   return Object.hasOwn(BINARY, end) ? BINARY[end] : undefined;
 }

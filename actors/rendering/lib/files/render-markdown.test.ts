@@ -7,7 +7,7 @@ import { MARKDOWN_PAGES_AT_ONCE_MAX, markdownPlaces, renderMarkdown } from "./re
 describe("pages of Markdown", () => {
   const limits = { signal: new AbortController().signal, clock: systemClock };
 
-  it("are whole documents, with the ids that links name", () => {
+  it("are whole documents, with the ids that links refer to", () => {
     const html = markdownHtml("# One & <i>two</i>\n\n## Über uns!\n\n## Über uns!\n");
     expect(html).to.match(/^<!doctype html><html><head><meta charset="utf-8">/);
     expect(html).to.contain("<title>One &amp; two</title>");

@@ -1,4 +1,4 @@
-/** Makes pages of Markdown on threads, each for one document: some documents take for ever. */
+/** Converts Markdown to pages, each document on its own thread, because some documents never finish. */
 import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";

@@ -55,7 +55,7 @@ describe("served files", () => {
     }
   });
 
-  it("have the type of their names' ends, and are UTF-8 where their bytes are", async () => {
+  it("have the type of their extension, and the charset UTF-8 if their bytes are UTF-8", async () => {
     expect(await typeOf("/p%25q.css")).to.equal("text/css; charset=utf-8");
     expect(await typeOf("/latin.css")).to.equal("text/css");
     expect(await typeOf("/clip.MP4")).to.equal("video/mp4");
@@ -63,7 +63,7 @@ describe("served files", () => {
     expect(await typeOf("/constructor")).to.equal(null);
   });
 
-  it("of Markdown are pages for who wants one", async () => {
+  it("of Markdown are pages for a client that accepts HTML", async () => {
     expect((await get("/x.md")).text).to.equal("# md");
     const { text, headers } = await get("/x.md", { headers: { Accept: "text/html,*/*" } });
     expect(text).to.equal("<h1>md");
@@ -84,7 +84,7 @@ describe("served files", () => {
     expect(empty).to.include({ status: 200, text: "" });
   });
 
-  it("are read only, and not embedded by others", async () => {
+  it("accept only reads, and refuse to be embedded by other origins", async () => {
     expect((await get("/", { method: "POST" })).status).to.equal(405);
     const { headers } = await get("/", { method: "HEAD" });
     expect(headers.get("cross-origin-resource-policy")).to.equal("same-origin");

@@ -1,14 +1,14 @@
-/** The origin of one page that holds the files of its request: they are in memory, and only its own context has them. */
+/** Serves the files of one request from memory, at an origin that only the page's own browser context can reach. */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { PageFile } from "../../../../schemas/rendering/http/page-files.ts";
 import type { LocalSite } from "../../../egress/egress-proxy.ts";
 import { mediaTypeOf } from "./media-types.ts";
 
-/** Names below localhost are secure contexts, as files on a disk are, and no name of the network. */
+/** A name below localhost is a secure context, as a file on a disk is, and exists on no network. */
 export const FILES_HOST = "files.trunkline.localhost";
 
-/** Pages of other origins that the document shows cannot read or embed its files. */
+/** Prevents pages of other origins within the document from reading or embedding its files. */
 const OF_THIS_ORIGIN = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "X-Frame-Options": "SAMEORIGIN",
@@ -17,12 +17,12 @@ const OF_THIS_ORIGIN = {
 export class ServedFiles implements LocalSite {
   readonly host = FILES_HOST;
   readonly #files: ReadonlyMap<string, PageFile>;
-  /** Files that were asked for. Of many sources each asks for a few. */
+  /** Decoded bytes of the files that the page has requested, because each of many sources requests only a few. */
   readonly #decoded = new Map<string, Buffer>();
-  /** Pages that are made of files, by the names of these. */
+  /** Pages that were made from files, by file name. */
   readonly #pages: ReadonlyMap<string, string>;
 
-  /** `pages` has the HTML of files that a browser does not show as documents. */
+  /** `pages` holds the HTML for files that a browser does not show as documents. */
   constructor(files: readonly PageFile[], pages: ReadonlyMap<string, string> = new Map()) {
     this.#files = new Map(files.map((file) => [file.name, file]));
     this.#pages = pages;
@@ -58,7 +58,7 @@ export class ServedFiles implements LocalSite {
   }
 }
 
-/** The address at which a file is served. */
+/** Returns the address of a served file. */
 export function addressOf(name: string): string {
   const path = name.split("/").map(encodeURIComponent).join("/");
   return `http://${FILES_HOST}/${path}`;
@@ -69,7 +69,7 @@ function nameOf(pathname: string): string {
   try {
     return decodeURIComponent(path.slice(1)).normalize();
   } catch {
-    // A lone % stands for itself in no name, but is no fault of the browser.
+    // No file name contains a lone %, but a browser may send one.
     return path.slice(1);
   }
 }
@@ -79,7 +79,7 @@ interface Content {
   bytes: Buffer;
 }
 
-/** Answers with one range where that is asked for: media players seek. */
+/** Answers a request for one range, because media players seek. */
 function answerBytes(response: ServerResponse, range: string | undefined, content: Content): void {
   const { type, bytes } = content;
   const fields = { ...OF_THIS_ORIGIN, ...(type && { "Content-Type": type }) };

@@ -1,4 +1,4 @@
-/** Takes all objects of a PDF into another, under numbers that follow those that are there. */
+/** Copies all objects of a PDF into another PDF, under numbers that follow the existing ones. */
 import {
   PDFArray,
   type PDFContext,
@@ -20,7 +20,7 @@ export interface PdfPage {
 export interface JoinedPart {
   catalog: PDFDict;
   pages: readonly PdfPage[];
-  /** Address of its page, if other parts may lead to it. */
+  /** Address of its page, if other parts may link to it. */
   address: string | undefined;
 }
 
@@ -31,7 +31,7 @@ export async function adoptPdf(
 ): Promise<{ catalog: PDFDict; pages: PdfPage[] }> {
   const source = await PDFParser.forBytesWithOptions(pdf, Number.POSITIVE_INFINITY).parseDocument();
   const offset = context.largestObjectNumber;
-  // One by one: a copy that follows references goes as deep as a list of bookmarks is long.
+  // Copies objects one by one: a recursive copy would be as deep as a list of bookmarks is long.
   for (const [{ objectNumber }, object] of source.enumerateIndirectObjects()) {
     const ref = PDFRef.of(objectNumber + offset);
     context.assign(ref, adopted(object, { context, offset }));

@@ -1,6 +1,6 @@
 /**
- * Makes one PDF of several of Chromium's. Their pages, tags, outlines and named places are taken as they are, and only
- * the roots of these are made anew, so nothing of a part is lost.
+ * Joins several PDFs of Chromium into one. It copies their pages, tags, outlines and named destinations unchanged, and
+ * creates only the roots anew, so that no part loses content.
  */
 import {
   PDFArray,
@@ -21,11 +21,11 @@ import { type PdfOverlay, stampPages } from "./stamp-pages.ts";
 
 export interface PdfPart {
   pdf: Uint8Array;
-  /** Address of its page. Links of other parts to this address lead to its first page. */
+  /** Address of its page. Links of other parts to this address lead to the first page of this part. */
   address: string | undefined;
 }
 
-/** The same in all PDFs, because the same input must give the same bytes. */
+/** A constant in all PDFs, because the same input must give the same bytes. */
 const MADE_AT = "D:20000101000000+00'00'";
 const MADE_BY = "Trunkline";
 
@@ -33,7 +33,7 @@ export class PdfJoin {
   readonly #context = PDFContext.create();
   readonly #parts: JoinedPart[] = [];
 
-  /** Adds a part, and returns width and height of its pages in points. */
+  /** Adds a part. Returns the width and height of its pages in points. */
   async add({ pdf, address }: PdfPart): Promise<[number, number][]> {
     const { catalog, pages } = await adoptPdf(this.#context, pdf);
     this.#parts.push({ catalog, pages, address });
@@ -94,7 +94,7 @@ function sizeOf(context: PDFContext, page: PDFDict): [number, number] {
   return [right - left, top - bottom];
 }
 
-/** Hangs the page trees of the parts under one root. */
+/** Puts the page trees of the parts under one root. */
 function joinPages(context: PDFContext, parts: readonly JoinedPart[]): PDFRef {
   const trees = parts.map(({ catalog }) => catalog.get(PDFName.of("Pages")) as PDFRef);
   const Count = parts.reduce((sum, { pages }) => sum + pages.length, 0);
@@ -103,10 +103,10 @@ function joinPages(context: PDFContext, parts: readonly JoinedPart[]): PDFRef {
   return root;
 }
 
-/** The name of a place of a part: two parts may have the same. */
+/** Returns a unique name for a destination of a part, because two parts may use the same name. */
 const placeOf = (part: number, name: PDFName) => PDFName.of(`${part}.${name.decodeText()}`);
 
-/** Lets links within each part lead to the names that its places have in the joined PDF. */
+/** Renames the targets of links within each part to the destination names in the joined PDF. */
 function joinPlaces(context: PDFContext, parts: readonly JoinedPart[]): void {
   for (const [index, part] of parts.entries()) {
     for (const link of linksOf(context, part)) {
@@ -152,7 +152,7 @@ function linksOf(context: PDFContext, { pages }: JoinedPart): PDFDict[] {
   });
 }
 
-/** Removes the parts' own roots, which nothing refers to any more. */
+/** Removes the parts' own roots, because no object refers to them any more. */
 function dropUnreached(context: PDFContext): void {
   const reached = new Set<unknown>();
   const left: unknown[] = [context.trailerInfo.Root, context.trailerInfo.Info];

@@ -1,4 +1,6 @@
-/** Joins the tags of PDFs: their trees of structure, and the numbers and names by which pages refer to these. */
+/**
+ * Joins the tags of PDFs: their structure trees, and the numbers and names by which pages refer to structure elements.
+ */
 import {
   PDFArray,
   type PDFContext,
@@ -16,7 +18,7 @@ const DOCUMENT = PDFName.of("Document");
 
 type Root = { tree: PDFDict; index: number; pages: readonly PdfPage[] };
 
-/** Gives the catalog one tree of structure, with that of each part below it. Parts without tags stay without. */
+/** Gives the catalog one structure tree that contains the tree of each part. Parts without tags stay untagged. */
 export function joinTags(
   context: PDFContext,
   parts: readonly JoinedPart[],
@@ -52,7 +54,7 @@ export function joinTags(
   catalog.set(PDFName.of("MarkInfo"), context.obj({ Marked: true }));
 }
 
-/** The topmost elements of a tree, which become parts of the whole: PDF 1.7 has one document. */
+/** Returns the topmost elements of a tree. They become `Part` elements, because PDF 1.7 allows one `Document`. */
 function kidsOf(tree: PDFDict, parent: PDFRef): PDFObject[] {
   const kids = tree.get(PDFName.of("K"));
   const all = kids instanceof PDFArray ? kids.asArray() : kids === undefined ? [] : [kids];
@@ -65,7 +67,10 @@ function kidsOf(tree: PDFDict, parent: PDFRef): PDFObject[] {
   return all;
 }
 
-/** Joins the tables that lead from pages and links to their elements: each part's numbers follow those before. */
+/**
+ * Joins the parent tables, which map pages and links to structure elements. Each part's numbers follow those of the
+ * part before.
+ */
 function joinNumbers(context: PDFContext, roots: readonly Root[]) {
   const nums: PDFObject[] = [];
   let next = 0;
@@ -91,7 +96,7 @@ function shift(dictionary: PDFDict, key: string, by: number): void {
   if (number) dictionary.set(PDFName.of(key), PDFNumber.of(number.asNumber() + by));
 }
 
-/** Joins the names of elements. Table cells refer to their headers by these, and two parts have the same names. */
+/** Joins the ids of elements. Table cells refer to their headers by id, and two parts may use the same ids. */
 function joinIds(roots: readonly Root[]): PDFObject[] {
   const named: [string, PDFObject][] = [];
   for (const { tree, index } of roots) {
@@ -127,7 +132,7 @@ function attributesOf(element: PDFDict): PDFDict[] {
   });
 }
 
-/** Every element below the root, each once. */
+/** Returns every element below the root once. */
 function elementsOf(tree: PDFDict): Set<PDFDict> {
   const elements = new Set<PDFDict>();
   const left: (PDFObject | undefined)[] = [tree.get(PDFName.of("K"))];
@@ -142,7 +147,7 @@ function elementsOf(tree: PDFDict): Set<PDFDict> {
   return elements;
 }
 
-/** The entries of a tree of numbers or names (ISO 32000-1, 7.9.6). */
+/** Returns the entries of a number tree or name tree (ISO 32000-1, 7.9.6). */
 function leafEntries(tree: PDFDict | undefined, key: "Nums" | "Names"): [PDFObject, PDFObject][] {
   if (tree === undefined) return [];
   const flat = tree.lookupMaybe(PDFName.of(key), PDFArray)?.asArray() ?? [];

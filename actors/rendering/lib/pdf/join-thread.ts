@@ -1,4 +1,4 @@
-/** The thread of one PdfJoiner: it holds the parts while they come, and then joins them. */
+/** The thread of one PdfJoiner: it stores the parts as they arrive, and then joins them. */
 import { parentPort } from "node:worker_threads";
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { PdfJoin, type PdfPart } from "./join-pdfs.ts";

@@ -9,7 +9,10 @@ import type { PdfPart } from "./join-pdfs.ts";
 import type { JoinStep } from "./join-thread.ts";
 import type { PdfOverlay } from "./stamp-pages.ts";
 
-/** Memory of the objects of the parts; their bytes come on top. 1,200 pages of text need less than 250 MiB with both. */
+/**
+ * Memory limit for the objects of the parts; the bytes of the parts need extra memory. 1,200 pages of text need less
+ * than 250 MiB for both.
+ */
 const JOIN_HEAP_MIB_MAX = 1_024;
 /** Joins of one process at a time: with their parts, two may take as much memory as two renderers. */
 export const JOINS_AT_ONCE_MAX = 2;
@@ -52,11 +55,11 @@ export class PdfJoiner implements AsyncDisposable {
     const { promise, reject } = Promise.withResolvers<never>();
     this.#worker.on("error", (error: Error) => reject(isTooMuch(error) ? tooLarge() : error));
     this.#lost = promise;
-    // The step that waits rejects with it. Between two steps nothing waits.
+    // The waiting step rejects with this error. Between two steps, no caller waits.
     promise.catch(() => {});
   }
 
-  /** Adds a part, and resolves to width and height of its pages in points. */
+  /** Adds a part. Resolves to the width and height of its pages in points. */
   async add(part: PdfPart): Promise<[number, number][]> {
     return (await this.#run({ step: "add", part })) as [number, number][];
   }

@@ -1,4 +1,4 @@
-/** Draws pages of one PDF over those of another: header and footer that count through all parts. */
+/** Draws pages of one PDF over the pages of another: header and footer that number the pages of all parts. */
 import {
   PDFArray,
   type PDFContext,
@@ -9,15 +9,15 @@ import {
 } from "@cantoo/pdf-lib";
 import { adoptPdf, type PdfPage } from "./adopt-pdf.ts";
 
-/** Pages to be drawn over those of the joined PDF, and the first page that they are drawn over. */
+/** Overlay pages, and the first page of the joined PDF that they cover. */
 export interface PdfOverlay {
   pdf: Uint8Array;
   firstPage: number;
 }
 
-/** Name of the overlay among what a page draws. Those of Chromium have a letter and a number. */
+/** Resource name of the overlay in a page. Chromium's names have a letter and a number. */
 const OVERLAY = "TrunklineOverlay";
-/** Header and footer are no part of the text that assistive technology reads (ISO 32000-1, 14.8.2.2). */
+/** Marks header and footer as artifacts, which assistive technology does not read (ISO 32000-1, 14.8.2.2). */
 const DRAW = `Q q\n/Artifact <</Type /Pagination>> BDC\n/${OVERLAY} Do\nEMC\nQ\n`;
 
 export async function stampPages(

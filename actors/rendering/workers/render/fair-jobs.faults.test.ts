@@ -18,7 +18,7 @@ import { renderJobsActor } from "../../render-jobs/render-jobs.ts";
 import { renderWorker } from "./render.ts";
 
 const SMALL = PdfRequest.parse({ html: "<p>small" });
-/** The quickest of 40 stays the same beside other load. */
+/** Takes the fastest of 40 runs, because other load does not change the fastest one. */
 const TRIES = 40;
 /** Measured: 0.4 to 1.8 times, beside changing load. Without turns it would be more than 500 times. */
 const SLOWER_MAX = 3;
@@ -82,12 +82,12 @@ describe("jobs of one account beside another's calls", function () {
     await until("the account has as many pages as it may", () => pool.contextsInUse === 2);
     expect(await world.count(STREAMS.tasks)).to.equal(RENDER_JOBS_AT_ONCE_MAX);
     const behindMs = await quickest();
-    // Its own calls wait behind no more than the tasks in the lane, and a cancel closes the pages.
+    // The account's own calls wait only behind its tasks in the lane, and a cancel closes the pages.
     for (const id of ids) await world.client.call(renderJobs, ONE, "cancel", { id });
     expect(await print(ONE)).to.be.above(500);
     await until("the lane is empty", async () => (await world.count(STREAMS.tasks)) === 0);
     await until("all pages are closed", () => pool.contextsInUse === 0);
-    // Other load may begin or end meanwhile, so the time alone is taken before and after.
+    // Other load may begin or end meanwhile, so the test measures the time alone both before and after.
     const aloneMs = Math.max(beforeMs, await quickest());
     console.log(`      ${behindMs.toFixed(1)} ms behind them, ${aloneMs.toFixed(1)} ms alone`);
     expect(behindMs).to.be.at.most(SLOWER_MAX * aloneMs);

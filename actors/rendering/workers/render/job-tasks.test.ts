@@ -21,7 +21,7 @@ const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);
 const MIB = 1024 * 1024;
 
-/** A job of a PDF of these pieces, and what its worker asks of the account's jobs. */
+/** A job whose PDF consists of these pieces, and the calls of its worker to the account's jobs. */
 class Scene {
   readonly objects = new MemoryObjects();
   readonly asked: { message: string; bytes?: number }[] = [];
@@ -30,7 +30,7 @@ class Scene {
   /** The deadline that the handler of the call was given. */
   deadlineAt: number | undefined;
   refusal: ActorError | undefined;
-  /** The signal that the handler of the call was given. */
+  /** The signal that the handler of the call received. */
   signal: AbortSignal | undefined;
   request: object = { html: "x" };
   readonly #pieces: AsyncIterable<Uint8Array>;
@@ -83,7 +83,7 @@ describe("JobTasks", () => {
     expect(unwanted.signal).to.equal(undefined);
   });
 
-  it("run() reserves ahead where the bytes are not known, and never less than it stores", async () => {
+  it("run() reserves ahead if the size is unknown, and never less than it stores", async () => {
     const scene = new Scene(pieces(20, MIB), null);
     await scene.run();
     const reserved = scene.asked.flatMap(({ bytes }) => bytes ?? []);
@@ -93,7 +93,7 @@ describe("JobTasks", () => {
     ]);
   });
 
-  it("run() rejects with the browser time where the result has no room, and stores nothing", async () => {
+  it("run() rejects with the browser time if the result has no room, and stores nothing", async () => {
     const scene = new Scene(pieces(1, 10), 10);
     scene.refusal = new ActorError("limit_reached", "Cannot store result: no room");
     const refused = await refusalOf(scene.run());
@@ -101,7 +101,7 @@ describe("JobTasks", () => {
     expect([...scene.objects.objects.keys()]).to.deep.equal([requestObjectOf(ACCOUNT, ID)]);
   });
 
-  it("run() closes the page of an answer that is not read, where the store is away", async () => {
+  it("run() closes the page of an unread answer if the store is away", async () => {
     const scene = new Scene(pieces(1, 10), 10);
     scene.objects.put = async () => {
       throw new Error("the bus is away");
@@ -150,7 +150,7 @@ describe("JobTasks", () => {
     expect([...scene.objects.objects.keys()]).to.deep.equal([requestObjectOf(ACCOUNT, ID)]);
   });
 
-  it("run() refuses a request that is gone, and one that it does not know", async () => {
+  it("run() refuses a missing request, and an unknown one", async () => {
     const scene = new Scene(pieces(1, 1), 1);
     scene.request = { html: "x", unknown: 1 };
     expect((await refusalOf(scene.run())).code).to.equal("invalid_request");

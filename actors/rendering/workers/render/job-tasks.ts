@@ -1,4 +1,4 @@
-/** Runs the jobs of accounts: each as its synchronous call would run, with its answer kept in the store. */
+/** Runs the jobs of accounts. Each job runs like its synchronous call, but the worker stores the response. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
@@ -89,7 +89,7 @@ export class JobTasks {
       return { send: jobFailed({ id }, error, task) };
     } finally {
       finished.abort(OVER);
-      // Closes a page whose answer was not read to its end.
+      // Closes the page if the store did not read the answer to its end.
       cancelled.abort(OVER);
     }
   }
@@ -104,7 +104,7 @@ export class JobTasks {
     const stored = await this.#parts.objects
       .get(requestObjectOf(account, id), signal)
       .catch(tryAgain);
-    if (!stored) throw new ActorError("not_found", "Cannot run job: its request is gone");
+    if (!stored) throw new ActorError("not_found", "Cannot run job: its request is missing");
     const chunks = await Array.fromAsync(stored.chunks).catch(tryAgain);
     const text = Buffer.concat(chunks).toString();
     const { success, data } = requestOf(call).safeParse(JSON.parse(text));
@@ -113,7 +113,7 @@ export class JobTasks {
     return data as Parameters<typeof answerFormOf>[1];
   }
 
-  /** Stores an answer in the form that a client receives. Rejects with the browser time where it is refused. */
+  /** Stores a response in the form that a client receives. If the store refuses it, rejects with the browser time. */
   async #store(
     { account, id }: Job,
     task: TaskContext,
@@ -144,7 +144,7 @@ export class JobTasks {
     }
   }
 
-  /** Aborts once the job is cancelled. An actor out of reach is asked again. */
+  /** Aborts once the job is cancelled. Retries if the actor is unreachable. */
   async #watch(
     { account, id }: Job,
     task: TaskContext,
@@ -173,7 +173,7 @@ export function jobFailed(
   return [...failed({ account: key }, error, { id: task }), ended];
 }
 
-/** Reserves bytes before they pass: all at once where their number is known, else as they come. */
+/** Reserves bytes before they pass: all at once if their number is known, else as they arrive. */
 async function* reserved(
   chunks: AsyncIterable<Uint8Array>,
   known: number | undefined,

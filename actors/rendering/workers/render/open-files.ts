@@ -1,4 +1,4 @@
-/** Puts the files of a request behind the page's proxy, and finds the address of their document there. */
+/** Serves the files of a request behind the page's proxy, and returns the address of their document. */
 import { INDEX_NAMES } from "../../../../schemas/rendering/http/page-files.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import type { PageRequest } from "../../lib/browser/prepare-page.ts";
@@ -7,11 +7,11 @@ import { renderMarkdown } from "../../lib/files/render-markdown.ts";
 import { addressOf, ServedFiles } from "../../lib/files/served-files.ts";
 
 export interface OpenedRequest extends PageRequest {
-  /** The name of the document among the files. */
+  /** File name of the document. */
   document?: string;
 }
 
-/** Returns the parameters with the address of the document, where it is one of files. */
+/** Returns the parameters, with the address of the document if it is one of the files. */
 export async function openFiles(
   { egress }: Pick<RenderContext, "egress">,
   parameters: OpenedRequest,

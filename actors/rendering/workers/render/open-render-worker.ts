@@ -27,7 +27,7 @@ export function openRenderWorker(
   limits: RenderLimits,
 ) {
   const cache = new RenderCache({ store: new TtlStore(bus, "render", KeptAnswer), clock });
-  // A pool of its own, so that no request waits behind pages of crawls.
+  // Rendering has its own pool, so that no request waits behind pages of crawls.
   const markdown = new MarkdownPool({ threads: limits.batch });
   const checker = new JsonChecker();
   const agents = new EgressAgents({ guard });

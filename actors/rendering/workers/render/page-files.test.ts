@@ -58,7 +58,7 @@ describe("files of a page", function () {
     );
   });
 
-  it("are of no site: there is no status, and the rules of the page hold for them", async () => {
+  it("belong to no site: they have no status, and the rules of the page apply to them", async () => {
     const files = [
       file("index.html", "<title>x</title><script src=x.js></script>"),
       file("x.js", "document.title = 'ran'"),
@@ -74,7 +74,7 @@ describe("files of a page", function () {
     expect((await print(pool, { files, setJavaScriptEnabled: false })).title).to.equal("x");
   });
 
-  it("are there for their own page alone, and not for sites that it shows", async () => {
+  it("are visible only to their own page, and not to sites in it", async () => {
     const url = `http://${FILES_HOST}/secret.js`;
     const spy = site.page(
       "/spy",

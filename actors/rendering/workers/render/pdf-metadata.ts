@@ -5,7 +5,7 @@
  */
 import { strict as assert } from "node:assert";
 
-/** The same in all PDFs, because the same input must give the same bytes. */
+/** A constant in all PDFs, because the same input must give the same bytes. */
 const MADE_AT = "D:20000101000000+00'00'";
 const MADE_BY = "Trunkline";
 
@@ -29,7 +29,7 @@ export function hasInformation(head: Uint8Array): boolean {
   return Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(OBJECT_ENDS);
 }
 
-/** The title in the information dictionary as it is written, with its key; empty where there is none. */
+/** Returns the encoded title of the information dictionary, with its key; empty without a title. */
 export function titleOf(head: Uint8Array): string {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   const start = bytes.indexOf(INFORMATION_STARTS);

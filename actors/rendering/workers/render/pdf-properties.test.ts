@@ -37,14 +37,14 @@ describe("properties of a PDF", function () {
     expect((await print(pool, { html })).bytes.equals(pdf.bytes), "the same bytes").to.equal(true);
   });
 
-  it("subject goes before description, and what is too long is cut", async () => {
+  it("subject takes precedence over description, and too long properties are cut", async () => {
     const long = "x".repeat(METADATA_CHARS_MAX);
     const html = `<meta name=description content="d"><meta name=subject content="s"><meta name=author content="${long}y">`;
     const properties = await propertiesOf((await print(pool, { html })).bytes);
     expect(properties).to.include({ subject: "s", author: long });
   });
 
-  it("of the request win, also when they are empty", async () => {
+  it("of the request take precedence, also when they are empty", async () => {
     const html = `<title>page</title><meta name=author content=Ada><meta name=keywords content=k>`;
     const metadata = { title: "Réport", author: "", keywords: ["one", "two"] };
     const { bytes } = await print(pool, { html, pdfOptions: { metadata, outline: true } });

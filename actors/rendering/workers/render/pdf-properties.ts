@@ -1,7 +1,7 @@
 /**
- * The properties of a PDF beyond its title: those of the request, and those of the page's meta tags. They are added
- * behind the bytes of Chromium as an update (ISO 32000-1, 7.5.6), so that a large PDF still leaves piece by piece, and
- * its tags, links and outline stay as they are.
+ * Adds properties to a PDF beyond its title, from the request and from the page's meta tags. It appends them to the
+ * bytes of Chromium as an update (ISO 32000-1, 7.5.6). So a large PDF still leaves piece by piece, and its tags, links
+ * and outline stay unchanged.
  */
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -22,20 +22,20 @@ export const PDF_END_BYTES = 256;
 const PDF_END =
   /trailer\n<<\/Size (\d+)\n\/Root (\d+) 0 R\n\/Info 1 0 R>>\nstartxref\n(\d+)\n%%EOF\s*$/;
 
-/** Reads the meta tags. Properties of the request win. */
+/** Reads the meta tags. Properties of the request take precedence. */
 export async function readProperties(
   context: Pick<RenderContext, "evaluate">,
   given: PdfMetadata = {},
 ): Promise<PdfMetadata> {
-  // Our own script makes it.
+  // Our own script returns this value.
   const found = (await context.evaluate(META_TAGS)) as Record<string, string>;
   const all = NAMES.map((name) => [name, given[name] ?? (found[name] || undefined)] as const);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
 /**
- * Returns the bytes that follow a PDF of Chromium to give it these properties; none where it has them. `end` is the end
- * of the PDF, `length` its length, and `title` its title as it is written there.
+ * Returns the bytes that add these properties to a PDF of Chromium; no bytes if the PDF has them already. `end` holds
+ * the last bytes of the PDF, `length` is its length, and `title` its encoded title.
  */
 export function propertiesUpdate(
   properties: PdfMetadata,
@@ -58,7 +58,7 @@ export function propertiesUpdate(
   return Buffer.from(`${object}${table}${trailer}startxref\n${startsAt}\n%%EOF\n`, "latin1");
 }
 
-/** Writes a text string: ASCII as it is, other text in UTF-16 (ISO 32000-1, 7.9.2.2). */
+/** Encodes a text string: ASCII unchanged, other text in UTF-16 (ISO 32000-1, 7.9.2.2). */
 function pdfText(text: string): string {
   if (/^[ -~]*$/.test(text)) return `(${text.replace(/[\\()]/g, "\\$&")})`;
   const bytes = Buffer.from(`\uFEFF${text}`, "utf16le").swap16();

@@ -45,7 +45,7 @@ export class PdfStream {
   readonly #handle: string;
   readonly #signal: AbortSignal;
   readonly #counter = new PageCounter();
-  /** The title as it is written, and the last bytes, which an update of the properties refers to. */
+  /** The encoded title, and the last bytes of the PDF; an update of the properties refers to both. */
   #title = "";
   #end = Buffer.alloc(0);
 

@@ -1,6 +1,6 @@
 /**
- * Prints header and footer of several documents on blank pages, as many as all have together: Chromium counts the
- * pages of one document only.
+ * Prints header and footer of several documents on blank pages, one for each page of all documents, because Chromium
+ * counts only the pages of one document.
  */
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
@@ -8,7 +8,7 @@ import type { PdfOverlay } from "../../lib/pdf/stamp-pages.ts";
 import type { HeldPage } from "./held-page.ts";
 import { PdfStream } from "./pdf-stream.ts";
 
-/** The templates of Chromium, for a request without its own. */
+/** Chromium's default templates, for a request without its own. */
 const HEADER = `<div class="date text left"></div><div class="title text center"></div>`;
 const FOOTER = `<div class="url text left grow"></div><div class="text right"><span class="pageNumber"></span>/<span class="totalPages"></span></div>`;
 
@@ -16,7 +16,7 @@ const FOOTER = `<div class="url text left grow"></div><div class="text right"><s
 export interface PrintedSource {
   title: string;
   url: string;
-  /** Width and height of its pages in points. */
+  /** Width and height of each page in points. */
   sizes: [number, number][];
   status: number | undefined;
   properties: PdfMetadata;
@@ -63,7 +63,7 @@ export async function printOverlays(
   return overlays;
 }
 
-/** Blank pages, of these sizes where the style sheets of the documents choose them. */
+/** Returns blank pages, with these sizes if the documents' style sheets choose page sizes. */
 function blankPages(sizes: readonly [number, number][], hasOwnSizes: boolean): string {
   const names = new Map<string, string>();
   const pages = sizes.map(([width, height]) => {
@@ -77,7 +77,7 @@ function blankPages(sizes: readonly [number, number][], hasOwnSizes: boolean): s
   return `<style>${style} ${hasOwnSizes ? rules.join(" ") : ""}</style>${pages.join("")}`;
 }
 
-// Runs in the page: writes the address into templates, as that of the blank pages is another.
+// Runs in the page: writes the document's address into templates, because the blank pages have another address.
 const WITH_ADDRESS = `(templates, url) => templates.map((template) => {
   const { body } = new DOMParser().parseFromString("<body>" + template, "text/html");
   for (const element of [...body.getElementsByClassName("url")]) {

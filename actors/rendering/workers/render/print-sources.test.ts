@@ -67,7 +67,7 @@ describe("PDF of several sources", function () {
     const pdfOptions = { displayHeaderFooter: true, margin: COUNTED.margin };
     const [single] = (await print(pool, { url, pdfOptions })).texts;
     const [joined] = (await print(pool, { sources: [{ url }], pdfOptions })).texts;
-    // The time may turn to the next minute between the two, and Chromium draws header and footer first.
+    // The clock may reach the next minute between the two prints, and Chromium draws header and footer first.
     const marks = (text = "") => [...text.replace(/\d+:\d+/, "")].sort().join("");
     expect(marks(joined)).to.equal(marks(single));
   });
@@ -190,7 +190,7 @@ describe("PDF of several sources", function () {
     expect(refused.details.browserMs).to.be.above(300);
   });
 
-  it("is bounded in the bytes of its parts", async () => {
+  it("has a limit for the bytes of its parts", async () => {
     const parts = [{ html: "one" }, { html: "two" }];
     const alone = await Promise.all(parts.map((part) => print(pool, part)));
     const bytes = alone.reduce((sum, part) => sum + part.bytes.length, 0);
@@ -205,7 +205,7 @@ describe("PDF of several sources", function () {
     expect(refused.message).to.match(/\d+ bytes are the most in all \(sources\/1\)$/);
   });
 
-  it("is refused where joining takes too much memory, also between two steps", async () => {
+  it("is refused if joining takes too much memory, also between two steps", async () => {
     const { bytes } = await print(pool, { html: "one" });
     await using joiner = await PdfJoiner.open(new AbortController().signal, { heapMibMax: 4 });
     const part = { pdf: bytes, address: undefined };
@@ -215,7 +215,7 @@ describe("PDF of several sources", function () {
     expect((await refusalOf(joiner.finish({}, []))).message).to.equal(refused.message);
   });
 
-  it("ends its thread when it is given up", async () => {
+  it("ends its thread when the request is aborted", async () => {
     const left = new AbortController();
     const joiner = await PdfJoiner.open(left.signal);
     left.abort(new Error("left"));

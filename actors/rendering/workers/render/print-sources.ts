@@ -1,4 +1,4 @@
-/** Prints several documents one after the other, and makes one PDF of them. */
+/** Prints several documents one after the other, and joins them into one PDF. */
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Source } from "../../../../schemas/rendering/http/page-files.ts";
 import { JOINED_PDF_BYTES_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -13,7 +13,7 @@ import { PdfStream } from "./pdf-stream.ts";
 import { type PrintedSource, printOverlays } from "./print-overlays.ts";
 import type { PdfTask, PrintedPdf } from "./print-pdf.ts";
 
-/** The title, as long as a property may be. */
+/** The title, cut to the length limit of a property. */
 const TITLE = `document.title.slice(0, ${METADATA_CHARS_MAX}).toWellFormed()`;
 
 interface Printing {
@@ -100,7 +100,7 @@ async function print(
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
   const { deadlineAt, setWaiting } = task;
-  // The time of the task counts from its first page on.
+  // The task's time limit starts with its first page.
   const hold = index === 0 ? task.hold : undefined;
   await using held = await HeldPage.open(
     pool,
@@ -157,7 +157,7 @@ async function readAll(
   return Buffer.concat(pieces);
 }
 
-/** Runs a part of the work. Its failures name the part, and have the browser time of all parts. */
+/** Runs a part of the work. An error names the part and carries the browser time of all parts so far. */
 async function named<T>(part: string, { spent }: Printing, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -67,7 +67,7 @@ export function renderWorker(parts: RenderParts, limits: RenderLimits) {
       ...{ pdf: failed, screenshot: failed, content: failed, markdown: failed, links: failed },
       ...{ scrape: failed, snapshot: failed, json: failed, accessibilityTree: failed },
       job: jobFailed,
-      // The store removes the rest by itself.
+      // The store removes the remaining objects by age.
       purge: () => [],
     },
   });

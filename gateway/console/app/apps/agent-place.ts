@@ -6,7 +6,7 @@ export interface AgentPlace {
   name: string;
 }
 
-/** Below the account. */
+/** A path below the account. */
 export const agentPath = ({ app, className, name }: AgentPlace) =>
   `/apps/${app}/agents/${className}/${encodeURIComponent(name)}`;
 

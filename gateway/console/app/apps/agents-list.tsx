@@ -1,4 +1,7 @@
-/** A list of an app's agents: each with its page, and the way to its deliveries; or the other way round. */
+/**
+ * A list of an app's agents. Each name links to the agent's page, and its button to the agent's deliveries; or the
+ * other way round.
+ */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";

@@ -42,7 +42,7 @@ export function AgentsPage({ parameters: { app = "" } }: PageParameters) {
               <p>
                 {isFiltered
                   ? "Change the name or the class."
-                  : "An agent comes to be when something is first sent to its name."}
+                  : "The first message to a name creates its agent."}
               </p>
             </Empty>
           }

@@ -104,7 +104,7 @@ function Versions({
               <ConfirmButton
                 label={`Serve version ${number}`}
                 title={`Serve version ${number} of ${app.name}?`}
-                text="Agents open anew in that version, with their data."
+                text="Agents restart in that version, with their data."
                 onConfirm={rollBack(number)}
               />
             )

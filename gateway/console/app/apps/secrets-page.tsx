@@ -46,7 +46,7 @@ export function SecretsPage({ parameters: { app = "" } }: PageParameters) {
               <ConfirmButton
                 label="Take away"
                 title={`Take ${name} away?`}
-                text="The app has it no more from its next start on."
+                text="The app no longer has it after its next start."
                 onConfirm={remove(name)}
               />
             )

@@ -1,4 +1,6 @@
-/** The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened. */
+/**
+ * The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened.
+ */
 import type { Pages } from "../lib/pages.ts";
 import type { IconName } from "./icon.tsx";
 

@@ -57,7 +57,7 @@ function Health() {
       </p>
       {(state === undefined || state.isReady) && (
         <p class="quiet">
-          {state ? "The gateway, the bus and the actors answer." : "Asking the gateway."}
+          {state ? "The gateway, the bus and the actors answer." : "Checking the gateway."}
         </p>
       )}
       {state?.faults.map((fault) => (

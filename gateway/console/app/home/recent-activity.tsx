@@ -22,7 +22,7 @@ interface Happening {
   state?: { tone: Tone; text: string };
 }
 
-/** Shows `below` below it once all lists have answered, so that no list moves it. */
+/** Shows `below` under the lists once all lists have answered, so that no list moves it. */
 export function RecentActivity({ children: below }: { children: ComponentChildren }) {
   const { restPath, placeOf } = useAccount();
   const crawls = useRest<WireCrawlEntry[]>(restPath("/browser-rendering/crawl?per_page=8"), {

@@ -8,7 +8,10 @@ export interface Reading<T> {
   info: ResultInfo;
   error: RestError | undefined;
   isLoading: boolean;
-  /** An answer has come once. What stands below a list is shown from then on, so that the list does not move it. */
+  /**
+   * True once the first response has arrived. Content below a list appears only then, so that the list does not move
+   * it.
+   */
   hasAnswered: boolean;
   /** Reads again now. */
   reload(): void;

@@ -1,4 +1,4 @@
-/** Who administers the installation. */
+/** The administrators of the installation. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";

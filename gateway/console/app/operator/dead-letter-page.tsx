@@ -35,7 +35,7 @@ export function DeadLetterPage({ parameters: { sequence = "" } }: PageParameters
                   [letter.is_task ? "Task" : "Message", <code key="m">{letter.message}</code>],
                   ["Failed", <Time key="failed" at={letter.buried_on} />],
                   ["After", counted(letter.tries, "try", "tries")],
-                  ["Made by request", requestOf(letter)],
+                  ["Caused by request", requestOf(letter)],
                 ]}
               />
             </Card>

@@ -1,4 +1,4 @@
-/** Messages that failed at every try: each is sent again or dropped. */
+/** Messages that failed at every try. An administrator can send each again or drop it. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";
@@ -82,7 +82,7 @@ export function LetterActions({ sequence, done }: { sequence: number; done: () =
       <ConfirmButton
         label={`Drop #${sequence}`}
         title={`Drop #${sequence}?`}
-        text="It is never handled. It cannot be undone."
+        text="No actor will handle the message. This cannot be undone."
         onConfirm={drop}
       />
     </>

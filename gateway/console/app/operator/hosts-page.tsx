@@ -60,7 +60,7 @@ export function HostsPage() {
   );
 }
 
-/** Ascending numbers as "0–2, 5, 7–9". */
+/** Formats ascending numbers as "0–2, 5, 7–9". */
 function ranges(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

@@ -15,12 +15,12 @@ const TABS = [
 
 interface OperatorProps<T> {
   current: (typeof TABS)[number][0];
-  /** Below /installation. */
+  /** A path below /installation. */
   path: string;
   children: (value: T, reading: Reading<T>) => ComponentChildren;
 }
 
-/** Shows what a path of the installation answers, and keeps it fresh. */
+/** Shows the response of a path of the installation, and refreshes it. */
 export function OperatorPage<T>({ current, path: below, children }: OperatorProps<T>) {
   const reading = useRest<T>(`/installation/${below}`, { everyMs: REFRESH_MS });
   return (

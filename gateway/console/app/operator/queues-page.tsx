@@ -1,4 +1,4 @@
-/** What waits and runs in each lane. */
+/** The waiting and running tasks of each lane. */
 import { useAccount } from "../lib/account.tsx";
 import { formatNumber } from "../lib/format.ts";
 import { Link } from "../lib/router.tsx";

@@ -1,4 +1,4 @@
-/** The streams of the bus, and the room on its disk. */
+/** The streams of the bus, and the free space on its disk. */
 import { formatBytes, formatNumber } from "../lib/format.ts";
 import type { WireStorage } from "../lib/wire.ts";
 import { Badge, Facts } from "../parts/bits.tsx";

@@ -1,11 +1,11 @@
-/** A button that makes one request, and says what became of it. */
+/** A button that makes one request, and shows its outcome. */
 import { useState } from "preact/hooks";
 import { ask, RestError, type RestRequest } from "../lib/rest.ts";
 
 interface ActProps {
   request: RestRequest;
   label: string;
-  /** Shown once it is done. */
+  /** Shown once the request has succeeded. */
   said: string;
   isDisabled?: boolean;
   done: () => void;

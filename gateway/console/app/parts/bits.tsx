@@ -40,7 +40,7 @@ export function Facts({
   );
 }
 
-/** How much of a limit is used. Until that is known, the meter holds its place. */
+/** Shows how much of a limit is used. The meter reserves its space until the figure arrives. */
 export function Meter({
   label,
   used,
@@ -49,7 +49,7 @@ export function Meter({
 }: {
   label: string;
   used: number | undefined;
-  /** Null is no limit. */
+  /** Null means no limit. */
   limit: number | null | undefined;
   format: (value: number) => string;
 }) {

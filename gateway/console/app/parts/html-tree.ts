@@ -1,4 +1,6 @@
-/** Parses HTML that others wrote into a tree of harmless elements, without a document that could load or run anything. */
+/**
+ * Parses HTML that others wrote into a tree of harmless elements, without a document that could load or run anything.
+ */
 import { Parser } from "htmlparser2";
 
 export interface MarkupElement {

@@ -1,12 +1,12 @@
-/** A list whose rows out of sight are left out, so that ten thousand of them hold no scroll up. */
+/** A list that omits the rows out of sight, so that ten thousand rows do not slow down a scroll. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** Up to here a list is whole. */
+/** A list of at most this length renders all rows. */
 export const WHOLE_ROWS_MAX = 300;
-/** Rows that are there above and below those in sight, for a quick scroll. */
+/** Number of rows to render above and below the rows in sight, for a quick scroll. */
 const SPARE_ROWS = 30;
-/** Until a row was measured. */
+/** The assumed height of a row until one is measured. */
 const ROW_HEIGHT = 40;
 
 interface LongListProps<T> {
@@ -28,7 +28,7 @@ export function LongList<T>({ class: name, rows, keyOf, show }: LongListProps<T>
       if (!element) return;
       height.current = element.querySelector("li:not(.gap)")?.clientHeight || height.current;
       const passed = -element.getBoundingClientRect().top / height.current;
-      // In steps, so that most scrolls change nothing.
+      // Moves the window in steps, so that most scrolls render nothing.
       setFirst(Math.max(0, Math.floor(passed / SPARE_ROWS) * SPARE_ROWS - SPARE_ROWS));
     };
     follow();

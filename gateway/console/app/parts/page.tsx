@@ -98,7 +98,7 @@ export function ErrorNote({ error, retry }: { error: RestError; retry?: () => vo
   );
 }
 
-/** Leads to the way of a request. Outside of an account there is no such page. */
+/** Links to the steps of a request. Outside of an account no such page exists. */
 export function RequestLink({ id }: { id: string }) {
   const view = useContext(AccountContext);
   if (!view) return <code>{id}</code>;

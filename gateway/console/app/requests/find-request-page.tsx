@@ -1,4 +1,4 @@
-/** Opens the way of a request by its id. */
+/** Opens the page with the steps of a request by its id. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { navigate } from "../lib/router.tsx";
@@ -12,13 +12,13 @@ export function FindRequestPage() {
   return (
     <Page
       title="Requests"
-      lead="The way of one request through gateway, actors, mail and workers, for three days."
+      lead="The steps of one request in gateway, actors, mail and workers, for three days."
     >
       <Card>
         <Form submit="Show" onSubmit={show}>
           <TextField
             label="Request id"
-            hint="In the header X-Request-Id of every answer, in webhooks' answers and below every error"
+            hint="See the header X-Request-Id of every response, responses to webhooks, and the text below every error"
             value={id}
             onChange={setId}
             isCode

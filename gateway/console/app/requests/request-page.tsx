@@ -1,4 +1,4 @@
-/** The way of one request: its steps with times and outcomes, and what it led to. */
+/** The page of one request: its steps with times and outcomes, and its results. */
 import { useAccount } from "../lib/account.tsx";
 import type { PageParameters } from "../lib/pages.ts";
 import { Link } from "../lib/router.tsx";
@@ -9,7 +9,7 @@ import { Card, Page, Read } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
 import { resultsOf } from "./results-of.ts";
 
-/** A request may still be on its way, and its steps are written a moment later. */
+/** The request may still run, and processes write its steps a moment later. */
 const REFRESH_MS = 3_000;
 
 export function RequestPage({ parameters: { id = "" } }: PageParameters) {
@@ -95,10 +95,10 @@ function Steps({ steps }: { steps: readonly WireStep[] }) {
 }
 
 const BAR = 1_000;
-/** The shortest step is seen all the same. */
+/** Keeps the bar of the shortest step visible. */
 const WIDTH_MIN = 8;
 
-/** Where the step is in the time of all; its figures are in other cells. */
+/** Shows the position of the step in the time of all steps; other cells hold its figures. */
 function Bar({ from, share }: { from: number; share: number }) {
   return (
     <svg class="step-bar" viewBox={`0 0 ${BAR} 1`} preserveAspectRatio="none" aria-hidden="true">

@@ -1,14 +1,14 @@
-/** What a request led to, as pages of the console, by the keys of its steps. */
+/** Finds the results of a request, as pages of the console, by the keys of its steps. */
 import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import type { WireStep } from "../lib/wire.ts";
 
 interface Result {
   label: string;
-  /** Below the account. */
+  /** A path below the account. */
   to: string;
 }
 
-/** Each result once, in the order of the steps. */
+/** Returns each result once, in the order of the steps. */
 export function resultsOf(steps: readonly WireStep[], accountId: string): Result[] {
   const found = steps.map((step) => resultOf(step, accountId)).filter((one) => one !== undefined);
   return [...new Map(found.map((one) => [one.to, one])).values()];

@@ -66,7 +66,7 @@ function OfApp({ name }: { name: string }) {
           app={name}
           isOfWebhooks
           empty={
-            <Empty title="Nothing has come yet">
+            <Empty title="No event has arrived yet">
               <p>Each agent that gets an event is listed here, with its deliveries.</p>
             </Empty>
           }

@@ -1,4 +1,6 @@
-/** Sixty pages on which waiting is measured: each comes to rest within two seconds of its load event, or moves unseen. */
+/**
+ * Sixty pages on which waiting is measured: each comes to rest within two seconds of its load event, or moves unseen.
+ */
 
 export interface CorpusPage {
   /** Names its path below `/pages/` too. */
