@@ -79,12 +79,21 @@ export async function takeBackup(
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
 
-/** The streams to back up. Those of the state come last, since they change fastest. */
+/**
+ * The streams to back up. Those of the state come last, since they change fastest. Rejects where a stream has no leader:
+ * the list of the bus lacks it, and only the names show that it exists.
+ */
 async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
+  const leaderless = new Set<string>();
+  for await (const name of bus.jetstream.streams.names()) {
+    if (!LEFT_OUT.has(name)) leaderless.add(name);
+  }
   const streams: StreamInfo[] = [];
   for await (const info of bus.jetstream.streams.list()) {
+    leaderless.delete(info.config.name);
     if (!LEFT_OUT.has(info.config.name)) streams.push(info);
   }
+  for (const name of leaderless) throw new Error(`Cannot back up ${name}: it has no leader`);
   const rank = ({ config }: StreamInfo) => (isState(config.name) ? 1 : 0);
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
 }
