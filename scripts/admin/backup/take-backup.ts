@@ -3,7 +3,7 @@
  * milliseconds, so that the streams are captured as of one moment.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import type { StreamInfo } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
 import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
@@ -26,6 +26,8 @@ const LOOSE: ReadonlySet<string> = new Set([
   STREAMS.renderJobs,
 ]);
 
+/** The server waits 4 seconds for the leaders of all streams before it answers. */
+const LIST_MS_MAX = 10_000;
 /** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
 const PASSES_MAX = 20;
 const LEFT_MAX = 50;
@@ -89,7 +91,8 @@ async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
     if (!LEFT_OUT.has(name)) leaderless.add(name);
   }
   const streams: StreamInfo[] = [];
-  for await (const info of bus.jetstream.streams.list()) {
+  const patient = await jetstreamManager(bus.connection, { checkAPI: false, timeout: LIST_MS_MAX });
+  for await (const info of patient.streams.list()) {
     leaderless.delete(info.config.name);
     if (!LEFT_OUT.has(info.config.name)) streams.push(info);
   }
