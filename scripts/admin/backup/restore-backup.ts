@@ -37,25 +37,35 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   refuseOldServer(bus.connection.info?.version ?? "0");
   const found = await namesOf(bus);
   if (await isRestoring(bus.jetstream)) {
-    const began = found.filter((name) => name !== RESTORE_MARK);
-    for (const name of began) await streams.delete(name);
+    for (const name of await dataStreamsOf(bus)) await streams.delete(name);
   } else if (found.length > 0) {
     const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
     throw new Error(
       `Cannot restore: the bus is not empty: it has ${found.slice(0, NAMES_SHOWN).join(", ")}${more}; expected a bus without streams, such as that of a new data folder`,
     );
   } else await markRestore(bus.jetstream);
-  const begun: string[] = [];
+  const begun = new Set<string>();
   try {
     for (const stream of backup.streams.toSorted((a, b) => rank(a.name) - rank(b.name))) {
-      begun.push(stream.name);
+      begun.add(stream.name);
       restored(stream.name, await restoreStream(parts, stream));
     }
   } catch (cause) {
-    for (const name of [...begun, RESTORE_MARK]) await streams.delete(name).catch(() => {}); // It may be away.
+    await removeBegun(bus, begun);
     throw cause;
   }
   await streams.delete(RESTORE_MARK);
+}
+
+/** Removes the streams that a restore has begun. The mark stays unless nothing else is left, so that no role starts on a part. */
+async function removeBegun(bus: Bus, begun: ReadonlySet<string>): Promise<void> {
+  const { streams } = bus.jetstream;
+  try {
+    for (const name of await dataStreamsOf(bus)) if (begun.has(name)) await streams.delete(name);
+    if ((await dataStreamsOf(bus)).length === 0) await streams.delete(RESTORE_MARK);
+  } catch {
+    // The failure of the restore is reported. The mark is there, and the next restore begins anew.
+  }
 }
 
 function refuseOldServer(version: string): void {
@@ -69,6 +79,11 @@ function refuseOldServer(version: string): void {
 
 /** Without its state a bus has no accounts, so the state comes last. */
 const rank = (name: string) => (isState(name) ? 1 : 0);
+
+/** The names of all streams but the mark. */
+async function dataStreamsOf(bus: Bus): Promise<string[]> {
+  return (await namesOf(bus)).filter((name) => name !== RESTORE_MARK);
+}
 
 async function namesOf(bus: Bus): Promise<string[]> {
   const names: string[] = [];
