@@ -118,7 +118,7 @@ describe("data format", function () {
         () => "open",
         (error: Error) => error.message,
       );
-    await markRestore(jetstream);
+    await markRestore(jetstream, 1);
     expect(await open()).to.match(/^Cannot start: the restore of a backup is under way or was/);
     await jetstream.streams.delete(RESTORE_MARK);
     expect(await open()).to.equal("open");

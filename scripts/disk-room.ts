@@ -5,7 +5,7 @@ import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { Logger } from "./logger.ts";
 
 /** The smallest volume that holds every stream at its least (1,048 MiB), of which nats-server takes three quarters. */
-export const DISK_BYTES_MIN = 1_465_209_856;
+export const DISK_BYTES_MIN = 1_465_210_200;
 /** Below it clients' writes are refused. Leases and deletes need a few MB an hour; reads need room for a pack. */
 export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
 /** From here on writes are accepted again: more than it stops at, so that one write does not turn it over. */

@@ -17,9 +17,9 @@ const KEPT = join(ROOT, ".tools/console.json");
 /** The npm package has the bundle in place of the sources. */
 export const PACKAGED_CONSOLE = "console.json";
 /** Packages that nothing but the bundle holds: who has the bundle does not need them. */
-export const BUNDLED_PACKAGES = ["preact", "marked", "lowlight", "highlight.js"];
+export const BUNDLED_PACKAGES = ["preact", "lowlight", "highlight.js"];
 /** A new version of one of these packages makes a new bundle. */
-const PACKAGES = [...BUNDLED_PACKAGES, "esbuild", "htmlparser2"];
+const PACKAGES = [...BUNDLED_PACKAGES, "marked", "esbuild", "htmlparser2"];
 
 export interface ConsoleFile {
   /** Contains a hash of the content. */

@@ -12,7 +12,7 @@ import { isRestoring } from "../../deploy/restore-mark.ts";
 import { STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";
-import { startNats, type TestNatsServer } from "../testing/nats-server.ts";
+import { startCluster, startNats, type TestNatsServer } from "../testing/nats-server.ts";
 import { until } from "../testing/until.ts";
 import { REPOSITORY } from "../tools.ts";
 
@@ -65,6 +65,37 @@ describe("broken backups", function () {
     expect((await trunkline(["admin", "backup", path], world.url)).code).to.equal(0);
     const left = readdirSync(path, { recursive: true }).map(String);
     expect(left.filter((name) => name.endsWith(".unfinished"))).to.deep.equal([]);
+  });
+
+  it("a backup names a stream without a leader instead of leaving it out", async () => {
+    const cluster = await startCluster(3);
+    const url = cluster.urls.join(",");
+    try {
+      const bus = await Bus.connect({ url, name: "test" });
+      const { streams } = bus.jetstream;
+      const subjects = ["$KV.state-0.>"];
+      await streams.add({ name: "KV_state-0", subjects, num_replicas: 3, allow_direct: true });
+      await streams.add({ name: "DEAD", subjects: ["dead.>"] });
+      const { cluster: placed } = await streams.info("DEAD");
+      const path = join(folder, "leaderless");
+      const whole = await trunkline(["admin", "backup", path], url);
+      expect(whole.code, whole.stderr).to.equal(0);
+      await bus.close();
+      // The servers are called test-0 to test-2.
+      const server = cluster.servers[Number(placed?.leader?.at(-1))];
+      await server?.kill();
+      await until(
+        "the bus answers without it",
+        async () => {
+          const { stderr } = await trunkline(["admin", "backup", path], url);
+          return stderr === "Cannot back up DEAD: it has no leader\n";
+        },
+        60_000,
+      );
+      expect(readdirSync(join(path, "backups"))).to.have.length(1);
+    } finally {
+      await cluster.stop();
+    }
   });
 
   it("two backups into one folder at the same time are refused", async () => {

@@ -7,7 +7,7 @@ import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { RESTORE_MARK } from "../../deploy/restore-mark.ts";
-import { STREAMS } from "../../schemas/subjects.ts";
+import { isState, STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { type CommandEnd, trunkline } from "../testing/command-line.ts";
 import { counter, counterActor } from "../testing/counter.ts";
@@ -15,7 +15,9 @@ import { startNats, type TestNatsServer } from "../testing/nats-server.ts";
 import { until } from "../testing/until.ts";
 import { adminBackup } from "./admin-backup.ts";
 import { adminRestore } from "./admin-restore.ts";
+import { BackupFolder } from "./backup/backup-folder.ts";
 import { readMessages } from "./backup/read-stream.ts";
+import { restoreBackup } from "./backup/restore-backup.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Far more often than any host renews its lease. */
@@ -193,11 +195,43 @@ describe("admin backup and restore", function () {
     }
   });
 
+  it("a failed restore removes what it made, and keeps the mark while another stream is left", async () => {
+    await publish("$KV.state-0.counter.a", "value");
+    expect((await backup()).code).to.equal(0);
+    const backups = new BackupFolder(folder);
+    const newest = await backups.read((await backups.moments()).at(-1) ?? "");
+    const bus = await Bus.connect({ url: empty.url, name: "test" });
+    const failed = async (restored: (stream: string) => void) => {
+      const parts = { bus, folder: backups, replicas: 1, restored };
+      const error = await restoreBackup(parts, newest).catch((cause: unknown) => cause);
+      expect(String(error)).to.equal("Error: stopped");
+    };
+    const stopAtState = (stream: string) => {
+      if (isState(stream)) throw new Error("stopped");
+    };
+    try {
+      await failed(stopAtState);
+      expect(await streamsOn(empty)).to.deep.equal([]);
+      await failed((stream) => {
+        if (stream === STREAMS.mail)
+          void bus.jetstream.streams.add({ name: "OTHER", subjects: ["other"] });
+        stopAtState(stream);
+      });
+      expect((await streamsOn(empty)).sort()).to.deep.equal(["OTHER", RESTORE_MARK]);
+    } finally {
+      await bus.close();
+    }
+    expect((await restore()).code).to.equal(0);
+    expect(await streamsOn(empty)).to.satisfy(
+      (names: string[]) => !names.includes("OTHER") && !names.includes(RESTORE_MARK),
+    );
+  });
+
   it("holds every stream of the bus, also one that keeps some messages for each subject", async () => {
     const { streams } = world.bus.jetstream;
-    const journal = { name: "JOURNAL", subjects: ["journal.>"], max_msgs_per_subject: 3 };
-    await streams.add({ ...journal, allow_direct: true });
-    for (let n = 0; n < 5; n++) await publish("journal.host", `${n}`);
+    const few = { name: "FEW", subjects: ["few.>"], max_msgs_per_subject: 3 };
+    await streams.add({ ...few, allow_direct: true });
+    for (let n = 0; n < 5; n++) await publish("few.each", `${n}`);
     const before = await contentOf(world.bus);
     expect(before).to.have.length(3);
     expect((await backup()).code).to.equal(0);

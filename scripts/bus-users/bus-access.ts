@@ -5,6 +5,9 @@ import type { BusOptions } from "../../actors/runtime/bus/bus.ts";
 import { BUS_USERS, type BusUserName } from "./permissions.ts";
 import { readSeed } from "./seeds.ts";
 
+/** The users that are roles of processes. */
+const ROLES: ReadonlySet<BusUserName> = new Set(["gateway", "actors", "browser"]);
+
 /** Options of `Bus.connect` that do not depend on the use of the connection. */
 export type BusLogin = Omit<BusOptions, "name" | "listeners">;
 
@@ -24,6 +27,8 @@ export async function nkeyAccess(
     (found) => found.isDirectory(),
     () => false,
   );
+  const ofFile = isFolder ? undefined : userOfFile(path);
+  if (ofFile !== undefined) refuseOtherUsers(path, ofFile, names);
   const seeds = new Map<BusUserName, string>();
   for (const name of names) {
     const file = isFolder ? join(path, `${name}.nk`) : path;
@@ -35,11 +40,21 @@ export async function nkeyAccess(
   return (name) => {
     const nkey = seeds.get(name);
     if (nkey === undefined) throw new Error(`Cannot reach the bus as ${name}: no seed was read`);
-    return { ...login, nkey, role: isFolder ? name : (userOfFile(path) ?? name) };
+    return { ...login, nkey, role: ofFile ?? name };
   };
 }
 
-/** Finds the user of a seed by its file name: `operator.nk` belongs to the operator. */
+/** A role with the user of another one starts, and then the bus refuses its requests one by one. */
+function refuseOtherUsers(path: string, user: BusUserName, names: readonly BusUserName[]): void {
+  const other = names.find((name) => name !== user && ROLES.has(name));
+  // The user admin may do all that a role does, and commands of people say themselves what their user may not do.
+  if (other === undefined || user === "admin") return;
+  throw new Error(
+    `TRUNKLINE_NATS_NKEYS: expected ${other}.nk for the role ${other}, or a folder with the seeds of ${names.join(", ")}, found "${path}"`,
+  );
+}
+
+/** Finds the user of a seed by the name of its file: `operator.nk` is that of the operator. */
 function userOfFile(path: string): BusUserName | undefined {
   return BUS_USERS.find((name) => basename(path) === `${name}.nk`);
 }

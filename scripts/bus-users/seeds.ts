@@ -1,5 +1,6 @@
-/** A folder with one NKey seed file for each user of the bus: `actors.nk` belongs to the role `actors`. */
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+/** A folder with the NKey seed of each user of the bus, in a file of its own: `actors.nk` is that of the role actors. */
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { nkeys } from "@nats-io/transport-node";
 import { BUS_USERS, type BusUserName } from "./permissions.ts";
@@ -24,15 +25,36 @@ export async function makeSeeds(
   const made = BUS_USERS.filter((name) => !present.has(`${name}.nk`));
   for (const name of made) {
     const seed = new TextDecoder().decode(nkeys.createUser().getSeed());
-    await writeFile(seedFile(folder, name), `${seed}\n`, { mode: 0o600, flag: "wx" });
+    await writeWhole(seedFile(folder, name), `${seed}\n`);
   }
+  if (made.length > 0) await syncFolder(folder);
   const keys = await Promise.all(
     BUS_USERS.map(async (name) => [name, publicKeyOf(await readSeed(seedFile(folder, name)))]),
   );
   return { made, publicKeys: Object.fromEntries(keys) };
 }
 
-/** Reads a seed. The error names the file and the expected content, and never the actual content. */
+/** Makes a file that is there whole or not at all, also after a power cut. Rejects where it is there already. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const unfinished = `${path}.${randomUUID()}.unfinished`;
+  try {
+    await using file = await open(unfinished, "wx", 0o600);
+    await file.writeFile(text);
+    await file.sync();
+    // A rename would replace the seed that another process has just made.
+    await link(unfinished, path);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+}
+
+/** A new name in a folder survives a power cut only if the folder is synced too. */
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, "r");
+  await folder.sync();
+}
+
+/** Reads a seed. The error names the file and what it should be, and never what it holds. */
 export async function readSeed(path: string): Promise<string> {
   let text: string;
   try {

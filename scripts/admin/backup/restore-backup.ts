@@ -4,7 +4,12 @@
  */
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { DATA_FORMAT } from "../../../deploy/data-format.ts";
-import { isRestoring, markRestore, RESTORE_MARK } from "../../../deploy/restore-mark.ts";
+import {
+  isRestoring,
+  markRestore,
+  RESTORE_MARK,
+  RestoreHold,
+} from "../../../deploy/restore-mark.ts";
 import { isState } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder } from "./backup-folder.ts";
@@ -32,30 +37,61 @@ export function refuseNewerBackup({ format, version: made, moment }: Backup): vo
 
 /** The caller must verify the files of the backup before. */
 export async function restoreBackup(parts: RestoreParts, backup: Backup): Promise<void> {
-  const { bus, restored } = parts;
+  const { bus } = parts;
   const { streams } = bus.jetstream;
   refuseOldServer(bus.connection.info?.version ?? "0");
   const found = await namesOf(bus);
-  if (await isRestoring(bus.jetstream)) {
-    const began = found.filter((name) => name !== RESTORE_MARK);
-    for (const name of began) await streams.delete(name);
-  } else if (found.length > 0) {
+  const isAgain = await isRestoring(bus.jetstream);
+  if (!isAgain && found.length > 0) {
     const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
     throw new Error(
       `Cannot restore: the bus is not empty: it has ${found.slice(0, NAMES_SHOWN).join(", ")}${more}; expected a bus without streams, such as that of a new data folder`,
     );
-  } else await markRestore(bus.jetstream);
-  const begun: string[] = [];
+  }
+  if (!isAgain) await markRestore(bus.jetstream, parts.replicas);
+  const hold = await RestoreHold.take(bus.jetstream);
+  try {
+    if (isAgain) for (const name of await dataStreamsOf(bus)) await streams.delete(name);
+    await restoreStreams(parts, backup, hold);
+    await streams.delete(RESTORE_MARK);
+  } finally {
+    hold.stop();
+  }
+}
+
+async function restoreStreams(
+  parts: RestoreParts,
+  backup: Backup,
+  hold: RestoreHold,
+): Promise<void> {
+  const begun = new Set<string>();
+  const refuseIfLost = async () => {
+    if (!(await hold.isHeld()))
+      throw new Error("Cannot restore: another restore has begun on this bus meanwhile");
+  };
   try {
     for (const stream of backup.streams.toSorted((a, b) => rank(a.name) - rank(b.name))) {
-      begun.push(stream.name);
-      restored(stream.name, await restoreStream(parts, stream));
+      await refuseIfLost();
+      begun.add(stream.name);
+      parts.restored(stream.name, await restoreStream(parts, stream));
     }
+    await refuseIfLost();
   } catch (cause) {
-    for (const name of [...begun, RESTORE_MARK]) await streams.delete(name).catch(() => {}); // It may be away.
+    await removeBegun(parts.bus, begun, hold);
     throw cause;
   }
-  await streams.delete(RESTORE_MARK);
+}
+
+/** Removes the streams that a restore has begun. The mark stays unless nothing else is left, so that no role starts on a part. */
+async function removeBegun(bus: Bus, begun: ReadonlySet<string>, hold: RestoreHold): Promise<void> {
+  const { streams } = bus.jetstream;
+  try {
+    if (!(await hold.isHeld())) return; // The streams are those of the other restore.
+    for (const name of await dataStreamsOf(bus)) if (begun.has(name)) await streams.delete(name);
+    if ((await dataStreamsOf(bus)).length === 0) await streams.delete(RESTORE_MARK);
+  } catch {
+    // The failure of the restore is reported. The mark is there, and the next restore begins anew.
+  }
 }
 
 function refuseOldServer(version: string): void {
@@ -69,6 +105,11 @@ function refuseOldServer(version: string): void {
 
 /** Restores the state last: without it a bus has no accounts. */
 const rank = (name: string) => (isState(name) ? 1 : 0);
+
+/** The names of all streams but the mark. */
+async function dataStreamsOf(bus: Bus): Promise<string[]> {
+  return (await namesOf(bus)).filter((name) => name !== RESTORE_MARK);
+}
 
 async function namesOf(bus: Bus): Promise<string[]> {
   const names: string[] = [];

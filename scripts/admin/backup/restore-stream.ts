@@ -18,8 +18,8 @@ import { readMessages } from "./read-stream.ts";
 import { S2_CHUNK_BYTES_MAX, S2_START, s2Chunk } from "./s2-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
-/** Limits the chunks in flight to the server: about 4 MB. */
-const CHUNKS_IN_FLIGHT = 16;
+/** Chunks on their way to the server at once. A ping waits behind all of them. */
+const CHUNKS_IN_FLIGHT = 2;
 const CHUNK_ANSWER_MS = 60_000;
 /** The server recovers the stream before it answers, and the copies of a cluster follow. */
 const RESTORED_MS_MAX = 120_000;

@@ -3,8 +3,11 @@
  * bytes with their CRC-32C, because the bytes cross the network only once.
  */
 
-/** The server accepts blocks of up to 4 MiB; a chunk must also fit into a message of 1 MB. */
-export const S2_CHUNK_BYTES_MAX = 256 * 1024;
+/**
+ * The server reads nothing else from the connection until it has stored a chunk, and it syncs each message to the disk.
+ * With large chunks of small messages it answers no ping for seconds, and the connection is lost.
+ */
+export const S2_CHUNK_BYTES_MAX = 16 * 1024;
 
 /** The chunk that begins each stream. */
 export const S2_START = Buffer.concat([Buffer.from([0xff, 6, 0, 0]), Buffer.from("S2sTwO")]);

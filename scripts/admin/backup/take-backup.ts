@@ -3,7 +3,7 @@
  * so that the backup captures all streams at one moment.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import type { StreamInfo } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
 import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
@@ -26,7 +26,9 @@ const LOOSE: ReadonlySet<string> = new Set([
   STREAMS.renderJobs,
 ]);
 
-/** Number of read passes before the pause: fewer remaining messages make the pause shorter. */
+/** The server waits 4 seconds for the leaders of all streams before it answers. */
+const LIST_MS_MAX = 10_000;
+/** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
 const PASSES_MAX = 20;
 const LEFT_MAX = 50;
 /**
@@ -81,12 +83,22 @@ export async function takeBackup(
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
 
-/** Returns the streams to back up. State streams are last, because they change fastest. */
+/**
+ * The streams to back up. Those of the state come last, since they change fastest. Rejects where a stream has no leader:
+ * the list of the bus lacks it, and only the names show that it exists.
+ */
 async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
+  const leaderless = new Set<string>();
+  for await (const name of bus.jetstream.streams.names()) {
+    if (!LEFT_OUT.has(name)) leaderless.add(name);
+  }
   const streams: StreamInfo[] = [];
-  for await (const info of bus.jetstream.streams.list()) {
+  const patient = await jetstreamManager(bus.connection, { checkAPI: false, timeout: LIST_MS_MAX });
+  for await (const info of patient.streams.list()) {
+    leaderless.delete(info.config.name);
     if (!LEFT_OUT.has(info.config.name)) streams.push(info);
   }
+  for (const name of leaderless) throw new Error(`Cannot back up ${name}: it has no leader`);
   const rank = ({ config }: StreamInfo) => (isState(config.name) ? 1 : 0);
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
 }
