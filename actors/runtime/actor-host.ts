@@ -27,7 +27,8 @@ import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reade
 import { DirectMail } from "./mail/direct-mail.ts";
 import { OutboxRelay, readSentMark } from "./mail/outbox-relay.ts";
 import type { ServiceCounts } from "./observe/service-counts.ts";
-import { Placement, type PlacementHost } from "./placement/placement.ts";
+import { Placement } from "./placement/placement.ts";
+import type { PlacementHost } from "./placement/placement-host.ts";
 import type { Answer, Delivery, IncomingCall } from "./shards/incoming.ts";
 import { Outbox } from "./shards/outbox.ts";
 import { type ReadAddress, Shard } from "./shards/shard.ts";

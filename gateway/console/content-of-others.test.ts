@@ -38,11 +38,11 @@ describe("content of others in the console", () => {
         parseMarkdown(`# a ${text}\n\n- ${text}`),
       ]) {
         for (const { name, attributes } of elementsOf(nodes)) {
-          expect(name).to.match(/^(p|img|h1|ul|li)$/);
+          expect(name).to.match(/^(p|img|h1|ul|li|a|code|details)$/);
           expect(KEPT_ATTRIBUTES).to.include.members(Object.keys(attributes));
         }
       }
-      expect(writeHtml(parseHtml(text))).to.match(/^(<\/?(p|i)>|[^<])*$/);
+      expect(writeHtml(parseHtml(text))).to.match(/^(<\/?(p|i|u|details)>|[^<])*$/);
     });
   }
 

@@ -181,8 +181,7 @@ export class Activation implements Activated {
 
   /**
    * The actor's value cannot be stored, and any of its messages may be the cause. All of them run again in an
-   * activation that checks the state after each, so that only the one at fault is refused. Returns false where that was
-   * done already.
+   * activation that checks the state after each, so that only the one at fault is refused. False if it checks already.
    */
   doubt(): boolean {
     if (this.#careful) return false;

@@ -1,6 +1,4 @@
-/**
- * One key of a hosted kind in memory: opens its instance when a message comes, passes messages to it, and closes it.
- */
+/** One key of a hosted kind in memory: opens its instance for a message, passes messages to it, and closes it. */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { Messages } from "../../../schemas/contract.ts";

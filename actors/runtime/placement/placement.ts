@@ -10,39 +10,16 @@ import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
-import { Epoch, encodeEpoch, NOBODY, namesJournal, sourcesOf } from "./epoch.ts";
+import { Epoch, encodeEpoch, NOBODY, sourcesOf } from "./epoch.ts";
 import { endLease, HostLease, LEASE_FORM, Lease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
+import { LeftJournals } from "./left-journals.ts";
 import { LivingHosts } from "./living-hosts.ts";
+import type { PlacementHost } from "./placement-host.ts";
 import { preferredHost } from "./rendezvous.ts";
 
 /** The sequence of a lease that this host wrote and has not read yet. */
 const NOT_READ = 0;
-
-/** The actions of a host on its shards that placement starts. */
-export interface PlacementHost {
-  /** Opens the journal of this name. Must run before any epoch holds the name. */
-  openJournal(shard: number, host: string): Promise<void>;
-  /** Writes the pending commits of former owners to the shard's keys. Runs after the new epoch is written. */
-  replay(
-    shard: number,
-    epoch: number,
-    sources: Pick<Epoch, "from" | "firstJournals">,
-  ): Promise<void>;
-  /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
-  open(shard: number, epoch: number, host: string): Promise<void>;
-  /**
-   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with
-   * true where its keys hold all commits.
-   */
-  handOver(shard: number): Promise<boolean>;
-  /** Drops the shard at once: another host owns it, or may. */
-  drop(shard: number): void;
-  /** Called when the host continues under another name; it writes nothing more under the former name. */
-  renamed(): void;
-  /** Removes the journal of a host that nobody needs any more. */
-  forgetJournal(host: string): Promise<void>;
-}
 
 interface KnownEpoch extends Epoch {
   sequence: number;
@@ -63,8 +40,7 @@ export class Placement {
   readonly #open = new Map<number, number>();
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
-  /** Hosts that may be gone and have left a journal. */
-  readonly #journals = new Set<string>();
+  readonly #journals: LeftJournals;
   /** Buckets whose leases and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
@@ -87,13 +63,22 @@ export class Placement {
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#hosts = new LivingHosts(parts.clock);
+    this.#journals = new LeftJournals({
+      logger: parts.logger,
+      isAlive: (host) => host === this.#lease.id || this.#hosts.isAlive(host),
+      isGone: (host) => this.#isGone(host),
+      known: () => this.#epochs.values(),
+      readAll: () =>
+        Promise.all(Array.from({ length: SHARDS }, (_, shard) => this.#readEpoch(shard))),
+      remove: (host) => parts.host.forgetJournal(host),
+    });
     this.#lease = new HostLease({
       ...parts,
       store: this.#firstStore,
       renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
         this.#reconcile();
-        void this.#forgetJournals();
+        if (this.#watched.size === this.#stores.length) void this.#journals.removeUnnamed();
       },
       lost: () => {
         this.#host.renamed();
@@ -391,26 +376,6 @@ export class Placement {
     const store = this.#storeOf(shard);
     const { sequence, text } = await store.read(store.subjects.epoch(shard));
     return { ...(text === undefined ? NOBODY : Epoch.parse(JSON.parse(text))), sequence };
-  }
-
-  /** Removes the journals of hosts that are gone and that no epoch names. */
-  async #forgetJournals(): Promise<void> {
-    if (this.#watched.size < this.#stores.length) return;
-    for (const host of this.#journals) {
-      const isNamed = (epoch: Epoch) => namesJournal(epoch, host);
-      if (host === this.#lease.id || this.#hosts.isAlive(host)) continue;
-      if (this.#epochs.values().some(isNamed)) continue;
-      try {
-        if (!(await this.#isGone(host))) continue;
-        // The watch may lag: only the leader knows that no epoch names a host that is gone.
-        const shards = Array.from({ length: SHARDS }, (_, shard) => this.#readEpoch(shard));
-        if ((await Promise.all(shards)).some(isNamed)) continue;
-        await this.#host.forgetJournal(host);
-        this.#journals.delete(host);
-      } catch (error) {
-        this.#logger.warn({ err: error, host }, "journal not removed, will try again");
-      }
-    }
   }
 
   #drop(shard: number): void {

@@ -1,0 +1,27 @@
+/** The part of an actor host that placement drives. */
+import type { Epoch } from "./epoch.ts";
+
+/** The actions of a host on its shards that placement starts. */
+export interface PlacementHost {
+  /** Opens the journal of this name. Must run before any epoch holds the name. */
+  openJournal(shard: number, host: string): Promise<void>;
+  /** Writes the pending commits of former owners to the shard's keys. Runs after the new epoch is written. */
+  replay(
+    shard: number,
+    epoch: number,
+    sources: Pick<Epoch, "from" | "firstJournals">,
+  ): Promise<void>;
+  /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
+  open(shard: number, epoch: number, host: string): Promise<void>;
+  /**
+   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with
+   * true where its keys hold all commits.
+   */
+  handOver(shard: number): Promise<boolean>;
+  /** Drops the shard at once: another host owns it, or may. */
+  drop(shard: number): void;
+  /** Called when the host continues under another name; it writes nothing more under the former name. */
+  renamed(): void;
+  /** Removes the journal of a host that nobody needs any more. */
+  forgetJournal(host: string): Promise<void>;
+}
