@@ -52,6 +52,8 @@ export async function pointersIn(
     ]);
     const reading = start(["cat-file", "--batch", "--buffer"]);
     const asked = feed(reading.stdin, listing.stdout);
+    // It may fail before it is awaited, which would end this process.
+    asked.catch(() => {});
     listing.stdin.end(`${[...new Set(tips)].join("\n")}\n`);
     for await (const { content } of batchOf(reading.stdout)) {
       const [, oid, bytes] = POINTER.exec(content.toString("latin1")) ?? [];

@@ -38,6 +38,8 @@ export async function measureTreeDepth(
     signal: AbortSignal.any([signal, leave.signal]),
   });
   const writing = feed(git.stdin, lines(trees));
+  // It may fail before it is awaited, which would end this process.
+  writing.catch(() => {});
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
@@ -91,6 +93,8 @@ export async function measureWholeDepth(
     if (levels > TREE_DEPTH_MAX) return TREE_DEPTH_MAX + 1;
     if (children.size + level.length > treesMax) return undefined;
     const writing = write(git.stdin, lines(level));
+    // It may fail before it is awaited, which would end this process.
+    writing.catch(() => {});
     for (const _ of level) {
       const { value, done } = await answers.next();
       signal.throwIfAborted();
