@@ -18,6 +18,8 @@ export interface Contract<M extends Messages = Messages, L extends LiveSchema = 
   messages: M;
   /** The schema of live updates for the subscribers of a key. Nobody waits for them, and a subscriber may miss some. */
   live?: L;
+  /** Actors of the kind serve all accounts. So their sends name no request: another account may read its steps. */
+  isShared?: true;
 }
 
 /** A task message: the lane it queues in, and for one that is waited for (see ActorClient.run), its reply. */

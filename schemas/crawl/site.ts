@@ -62,6 +62,7 @@ export type RobotsProgress = z.infer<typeof RobotsProgress>;
 
 export const site = defineContract({
   kind: "site",
+  isShared: true,
   /** Published when the site has learned a robots.txt. The message does not contain the file. */
   live: z.object({}),
   messages: {

@@ -10,6 +10,7 @@ import {
 } from "../../../schemas/limits.ts";
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { tallyActor } from "../../../scripts/testing/probe.ts";
+import { inRequest, REQUEST_HEADER } from "../lib/trace.ts";
 import { type AnyActorDefinition, defineActor } from "./define-actor.ts";
 import { readTransition, TRANSITION_REMINDERS_MAX, TRANSITION_SENDS_MAX } from "./transition.ts";
 
@@ -61,6 +62,14 @@ describe("readTransition()", () => {
     const [sent] = read({ send: [send()] })?.sends ?? [];
     expect(sent?.message).to.deep.equal({ from: "counter.me", ...send() });
     expect(JSON.parse(sent?.text ?? "")).to.deep.equal(sent?.message);
+  });
+
+  it("names the request in sends, but not in those of a kind that accounts share", () => {
+    const shared = { ...loose, contract: { ...loose.contract, isShared: true as const } };
+    const traceOf = (definition: AnyActorDefinition) =>
+      inRequest("run", "id", () => read({ send: [send()] }, definition))?.sends[0]?.message.trace;
+    expect(traceOf(loose)).to.deep.equal({ [REQUEST_HEADER]: "run.id" });
+    expect(traceOf(shared)).to.equal(undefined);
   });
 
   it("takes TRANSITION_ROWS_MAX rows, and not one more", () => {

@@ -47,7 +47,7 @@ export function readTransition(
   return {
     rows: readRows(definition, rows ?? {}),
     remind: readReminders(definition, remind ?? {}),
-    sends: readSends(address, send ?? []),
+    sends: readSends(definition, address, send ?? []),
     forget,
   };
 }
@@ -88,10 +88,14 @@ function readReminders(
   return entries;
 }
 
-function readSends(address: string, send: AnyTransition["send"] & object): Unsent[] {
+function readSends(
+  { contract }: AnyActorDefinition,
+  address: string,
+  send: AnyTransition["send"] & object,
+): Unsent[] {
   within("sends", send.length, TRANSITION_SENDS_MAX);
   let total = 0;
-  const trace = currentTrace();
+  const trace = contract.isShared ? undefined : currentTrace();
   return send.map((envelope) => {
     assert(envelope.key !== "", "A send has a key");
     const target = addressOf(envelope.kind, envelope.key);
