@@ -125,7 +125,7 @@ describe("a full disk", function () {
       expect(await program.exit()).to.equal(1);
       expect(program.lines).to.have.length(1);
       expect(program.lines[0]).to.match(
-        /^TRUNKLINE_DATA: expected a folder on a volume with at least 1288 MB free, found \d+ MB at /,
+        /^TRUNKLINE_DATA: expected a folder on a volume with at least 1465 MB free, found \d+ MB at /,
       );
       unmount();
     }

@@ -97,7 +97,10 @@ export class RoleProcess implements AsyncDisposable {
   /** Rejects if the embedded bus refused a request of a role because deploy/bus-permissions lacks a right. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
-    const refused = this.lines.find((line) => /(Publish|Subscription) Violation/.test(line));
+    // The doctor tries what its user may not do.
+    const refused = this.lines.find(
+      (line) => /(Publish|Subscription) Violation/.test(line) && !line.includes("trunkline-doctor"),
+    );
     if (refused !== undefined) throw new Error(`A role lacks a right on the bus: ${refused}`);
   }
 

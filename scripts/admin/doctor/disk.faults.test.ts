@@ -24,7 +24,7 @@ describe("doctor's check of the disk", function () {
   });
 
   const small: [options: string, level: Level, wanted: RegExp][] = [
-    ["size=8m", "failure", /^a disk of at least 1288 MB/],
+    ["size=8m", "failure", /^a disk of at least 1465 MB/],
     ["size=1500m", "warning", /^at least 2000 MB free/],
     ["size=4g,nr_inodes=20", "warning", /^at least 10000$/],
   ];
