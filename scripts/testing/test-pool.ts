@@ -19,9 +19,9 @@ export interface TestPoolOptions {
 
 /** How many files run at a time. */
 export interface Concurrency {
-  /** So many run always. */
+  /** The number of files that always run at a time. */
   workers: number;
-  /** So many more run while the processors have idle time. */
+  /** The number of further files that run while the processors have idle time. */
   more: number;
 }
 
