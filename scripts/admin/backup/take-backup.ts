@@ -8,15 +8,19 @@ import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
 import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
-import { changesNoActor, HOLD_SUBJECT, isState, STREAMS } from "../../../schemas/subjects.ts";
+import {
+  changesNoActor,
+  HOLD_SUBJECT,
+  isState,
+  LOSABLE_STREAMS,
+  STREAMS,
+} from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
-/** Streams that a backup omits: two hold only data that may be lost at any time, and the others are always empty. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
-  ...[STREAMS.cache, STREAMS.traces, STREAMS.kept, RESTORE_MARK],
-]);
+/** Streams that a backup omits: their data may be lost at any time, or they hold no data. */
+const LEFT_OUT: ReadonlySet<string> = new Set([...LOSABLE_STREAMS, STREAMS.kept, RESTORE_MARK]);
 /**
  * Streams that may change at the moment of the backup. Processes write their messages before a state names them and
  * remove them afterwards, or tolerate duplicates. Nobody may write to any other stream at that moment.
