@@ -9,7 +9,7 @@ const TAG = "OAuth";
 export function oauthScheme(publicUrl: string): Json {
   return {
     type: "oauth2",
-    description: "An access token of a registered client",
+    description: "An OAuth access token of a registered client",
     flows: {
       authorizationCode: {
         authorizationUrl: `${publicUrl}/oauth2/auth`,
@@ -55,7 +55,7 @@ export function oauthPaths(publicUrl: string): Record<string, Json> {
       ["response_type", "client_id", "redirect_uri"],
     ),
     responses: {
-      "303": { description: "Leads to sign-in, to consent, or back to the client" },
+      "303": { description: "Redirects to sign-in, to consent, or back to the client" },
       "400": page("The request is invalid; a page says why"),
       "429": page("Too many requests from this address"),
       "503": page("No actor could answer in time; try again"),
@@ -89,7 +89,7 @@ export function oauthPaths(publicUrl: string): Record<string, Json> {
         post: {
           ...operation("revokeToken", "Revoke a token (RFC 7009)"),
           ...byClient({ token: TEXT, token_type_hint: TEXT, ...CLIENT_FIELDS }, ["token"]),
-          responses: { "200": { description: "The token opens nothing any more" }, ...REFUSED },
+          responses: { "200": { description: "The token is revoked" }, ...REFUSED },
         },
       },
       "/oauth2/introspect": {

@@ -132,11 +132,11 @@ const FORM_CONTENT: Json = {
   schema: {
     type: "object",
     properties: {
-      options: { type: "object", description: "The fields of the JSON body but files" },
+      options: { type: "object", description: "All fields of the JSON body except `files`" },
       files: {
         type: "array",
         items: { type: "string", format: "binary" },
-        description: "Each with its path as the name of the file",
+        description: "The files of the page; each file name is the file's path",
       },
     },
   },

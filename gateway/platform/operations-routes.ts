@@ -15,7 +15,7 @@ import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { type Asked, defineRoute, type Route } from "../http/route.ts";
 import type { DeadLetter, DeadLetters, Operations } from "./operations.ts";
 
-const BY_SESSION = "(by an administrator's session, no token)";
+const BY_SESSION = "(needs an administrator's session; tokens are refused)";
 const LETTERS = "/installation/dead-letters";
 const SHARED = { tag: "Installation", isOfAdministrators: true, query: nothing } as const;
 

@@ -17,7 +17,7 @@ const TRACE_REQUEST = {
   method: "get",
   path: "/accounts/{account_id}/requests/{request_id}",
   id: "traceRequest",
-  summary: "The way of one of the account's requests of the last three days, with times",
+  summary: "Trace one of the account's requests of the last three days, with times",
   permissions: ["account.read"],
   parameters: AccountRequestPath,
   query: nothing,
@@ -30,7 +30,7 @@ const TRACE_ANY_REQUEST = {
   path: "/installation/requests/{request_id}",
   id: "traceAnyRequest",
   summary:
-    "The way of any request, with keys and log lines (by an administrator's session, no token)",
+    "Trace any request, with keys and log lines (needs an administrator's session; tokens are refused)",
   isOfAdministrators: true,
   parameters: RequestPath,
   query: nothing,

@@ -96,7 +96,7 @@ const GET_USAGE = {
   alias: `${ALIAS}/usage`,
   id: "getUsage",
   tag: "Rendering",
-  summary: "Browser time used, by UTC day",
+  summary: "List the browser time used on each UTC day",
   permissions: ["browser-rendering.read", "account.read"],
   parameters: AccountPath,
   query: nothing,

@@ -27,19 +27,19 @@ export const Permission = z.enum(ALL_PERMISSIONS);
  */
 export const ROLES = {
   "Super Administrator": {
-    description: "Everything, the other Super Administrators included",
+    description: "May do everything, including changes to other Super Administrators",
     permissions: ALL_PERMISSIONS,
   },
   Administrator: {
-    description: "Everything but Super Administrators",
+    description: "May do everything except change Super Administrators",
     permissions: ALL_PERMISSIONS,
   },
   "OAuth Client Write": {
-    description: "Make, change and delete OAuth clients",
+    description: "May create, change and delete OAuth clients",
     permissions: ["oauth-clients.write"],
   },
   Member: {
-    description: "See everything, change nothing",
+    description: "May read everything and change nothing",
     permissions: ALL_PERMISSIONS.filter((permission) => permission.endsWith(".read")),
   },
 } as const satisfies Record<string, { description: string; permissions: readonly Permission[] }>;

@@ -2,16 +2,18 @@
 import { z } from "zod";
 
 export const WireError = z.object({
-  code: z.int().describe("Stable; the document lists them all"),
+  code: z.int().describe("A stable number; the document lists all codes"),
   message: z.string(),
-  source: z.object({ pointer: z.string().describe("JSON pointer to the fault") }).optional(),
+  source: z
+    .object({ pointer: z.string().describe("JSON pointer to the invalid field") })
+    .optional(),
 });
 export type WireError = z.infer<typeof WireError>;
 
 export const ResultInfo = z.object({
   page: z.int(),
   per_page: z.int(),
-  count: z.int().describe("Entries on this page"),
+  count: z.int().describe("Number of entries on this page"),
   total_count: z.int(),
   total_pages: z.int(),
 });
@@ -19,9 +21,12 @@ export type ResultInfo = z.infer<typeof ResultInfo>;
 
 /** For a list that is too long or changes too often for numbered pages. */
 export const CursorInfo = z.object({
-  count: z.int().describe("Entries in this answer"),
-  per_page: z.int().optional().describe("Entries that were asked for"),
-  cursor: z.string().optional().describe("There is more: ask again with it"),
+  count: z.int().describe("Number of entries in this response"),
+  per_page: z.int().optional().describe("Number of entries that were requested"),
+  cursor: z
+    .string()
+    .optional()
+    .describe("Present if there are more entries; repeat the request with it"),
 });
 export type CursorInfo = z.infer<typeof CursorInfo>;
 

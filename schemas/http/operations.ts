@@ -13,17 +13,17 @@ export const WireStep = z.object({
   way: z.enum(["request", "call", "mail", "task", "log"]),
   name: z
     .string()
-    .describe("Method and route of the request, kind and message of a step, or a log line"),
-  key: z.string().nullable().describe("The actor or the subject of the task"),
-  error: z.string().nullable().describe("The code of its refusal or error"),
-  level: z.string().nullable().describe("Of a log line"),
-  status: z.int().nullable().describe("Of the request"),
+    .describe("Method and route of the request, kind and message of a step, or the log line"),
+  key: z.string().nullable().describe("The actor's key or the task's subject"),
+  error: z.string().nullable().describe("Error code of the step; null if it succeeded"),
+  level: z.string().nullable().describe("Level of a log line; null for other steps"),
+  status: z.int().nullable().describe("HTTP status of the request; null for other steps"),
 });
 export type WireStep = z.input<typeof WireStep>;
 
 export const WireTrace = z.object({
   request_id: RequestId,
-  steps: WireStep.array().describe("The earliest first"),
+  steps: WireStep.array().describe("Sorted by time, earliest first"),
 });
 
 export const WireHosts = z.object({
@@ -35,7 +35,7 @@ export const WireHosts = z.object({
       shards: z.int().array(),
     })
     .array(),
-  unowned_shards: z.int().array().describe("Shards for which no host answers"),
+  unowned_shards: z.int().array().describe("Numbers of the shards that no host serves"),
 });
 
 export const WireQueues = z.object({
@@ -54,14 +54,14 @@ export const WireQueues = z.object({
 });
 
 export const WireStorage = z.object({
-  disk_free_bytes: z.int().nullable().describe("Null where the bus is elsewhere"),
+  disk_free_bytes: z.int().nullable().describe("Null if the bus runs on another machine"),
   disk_shortage: z.string().nullable(),
   streams: z
     .object({
       name: z.string(),
       messages: z.int().nullable(),
       bytes: z.int().nullable(),
-      bytes_max: z.int().nullable().describe("Null where the stream has no bound"),
+      bytes_max: z.int().nullable().describe("Null if the stream has no limit"),
       copies: z.int().nullable(),
       copies_behind: z.int(),
     })
@@ -75,20 +75,20 @@ export const DeadLettersQuery = z.strictObject({
     .number()
     .pipe(z.int().min(0))
     .default(0)
-    .describe("Lists the letters behind this number: the cursor of the answer before"),
+    .describe("Lists the letters after this number: the cursor of the previous response"),
   per_page: listingFields.per_page,
 });
 export type DeadLettersQuery = z.output<typeof DeadLettersQuery>;
 
 export const WireDeadLetter = z.object({
   sequence: z.int(),
-  address: z.string().describe("Kind and key of its receiver"),
+  address: z.string().describe("Kind and key of the receiver"),
   message: z.string(),
   is_task: z.boolean(),
   error: z.string(),
   tries: z.int(),
   buried_on: z.iso.datetime(),
-  request_id: z.string().nullable().describe("The request that made it"),
+  request_id: z.string().nullable().describe("The id of the request that sent the message"),
 });
 export const WireWholeDeadLetter = WireDeadLetter.extend({ input: z.unknown() });
 export const DoneDeadLetter = z.object({ sequence: z.int() });

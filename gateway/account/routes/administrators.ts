@@ -20,7 +20,8 @@ const LIST_ADMINISTRATORS = {
   method: "get",
   path: ADMINISTRATORS,
   id: "listAdministrators",
-  summary: "The installation's administrators (by an administrator's session, no token)",
+  summary:
+    "List the installation's administrators (needs an administrator's session; tokens are refused)",
   isOfAdministrators: true,
   parameters: nothing,
   query: nothing,
@@ -32,7 +33,7 @@ const ADD_ADMINISTRATOR = {
   method: "post",
   path: ADMINISTRATORS,
   id: "addAdministrator",
-  summary: "Make a person an administrator (by an administrator's session, no token)",
+  summary: "Make a user an administrator (needs an administrator's session; tokens are refused)",
   isOfAdministrators: true,
   parameters: nothing,
   query: nothing,
@@ -47,7 +48,7 @@ const REMOVE_ADMINISTRATOR = {
   path: `${ADMINISTRATORS}/{user_id}`,
   id: "removeAdministrator",
   summary:
-    "Remove an administrator, but not the last one (by an administrator's session, no token)",
+    "Remove an administrator, but not the last one (needs an administrator's session; tokens are refused)",
   isOfAdministrators: true,
   parameters: AdministratorPath,
   query: nothing,

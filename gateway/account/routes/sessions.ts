@@ -14,7 +14,8 @@ const LIST_SESSIONS = {
   method: "get",
   path: "/user/sessions",
   id: "listSessions",
-  summary: "Browsers in which the person is signed in, latest first (by a session, no token)",
+  summary:
+    "List the browsers in which the user is signed in, latest first (needs a session; tokens are refused)",
   permissions: ["account.read"],
   isOfPerson: true,
   parameters: nothing,
@@ -28,7 +29,7 @@ const END_SESSION = {
   method: "delete",
   path: "/user/sessions/{session_id}",
   id: "endSession",
-  summary: "Sign the person out in one browser (by a session, no token)",
+  summary: "Sign the user out of one browser (needs a session; tokens are refused)",
   permissions: ["account.write"],
   isOfPerson: true,
   parameters: SessionPath,

@@ -41,7 +41,7 @@ const OF_TARGET = { parameters: TargetPath } as const;
 const SOCKET = {
   answer: {
     mediaType: "application/json",
-    description: "With Upgrade: websocket, the DevTools protocol",
+    description: "With `Upgrade: websocket`, a WebSocket that speaks the DevTools protocol",
     also: { 101: "A WebSocket of the DevTools protocol" },
   },
 } as const;
@@ -56,7 +56,7 @@ export function devtoolsRoutes(parts: DevtoolsRoutesParts): Route[] {
     defineRoute({
       ...{ ...READS, ...at("/session"), method: "get", parameters: AccountPath },
       id: "listDevtoolsSessions",
-      summary: "The running sessions",
+      summary: "List the running sessions",
       query: SessionsQuery,
       answer: { bare: WireSession.array() },
       handle: handlers.list,
@@ -64,7 +64,7 @@ export function devtoolsRoutes(parts: DevtoolsRoutesParts): Route[] {
     defineRoute({
       ...{ ...READS, ...OF_SESSION, ...at("/session/{session_id}"), method: "get" },
       id: "getDevtoolsSession",
-      summary: "A session that runs or ended lately",
+      summary: "Get a session that runs or ended recently",
       answer: { bare: WireSession },
       handle: handlers.get,
     }),
@@ -79,7 +79,7 @@ function browserRoutes(handlers: Handlers): Route[] {
     defineRoute({
       ...{ ...WRITES, ...at("/browser"), method: "post", parameters: AccountPath },
       id: "beginDevtoolsSession",
-      summary: "Begin a session with a browser of its own",
+      summary: "Start a session with its own browser",
       query: BeginQuery,
       body: { schema: BeginBody, bytesMax: SESSION_BODY_BYTES_MAX, isOptional: true },
       refusals: BEGINS,
@@ -89,7 +89,7 @@ function browserRoutes(handlers: Handlers): Route[] {
     defineRoute({
       ...{ ...WRITES, ...SOCKET, ...at("/browser"), method: "get", parameters: AccountPath },
       id: "launchDevtoolsSession",
-      summary: "Begin a session and open its WebSocket in one step",
+      summary: "Start a session and open its WebSocket in one step",
       query: LaunchQuery,
       refusals: BEGINS,
       handle: launch,
@@ -120,7 +120,7 @@ function browserRoutes(handlers: Handlers): Route[] {
     defineRoute({
       ...{ ...WRITES, ...OF_SESSION, ...at("/browser/{session_id}/live_view"), method: "post" },
       id: "makeLiveView",
-      summary: "Make an address that shows a page until it expires",
+      summary: "Create an address that shows a page until it expires",
       body: { schema: LiveViewBody, bytesMax: SESSION_BODY_BYTES_MAX, isOptional: true },
       answer: { bare: WireLiveView },
       handle: handlers.makeLiveView,
@@ -134,21 +134,21 @@ function targetRoutes(handlers: Handlers): Route[] {
     defineRoute({
       ...{ ...READS, ...OF_SESSION, ...json("/version"), method: "get" },
       id: "getDevtoolsVersion",
-      summary: "Versions of the browser and the protocol",
+      summary: "Get the versions of the browser and of the protocol",
       answer: { bare: WireVersion },
       handle: handlers.version,
     }),
     defineRoute({
       ...{ ...READS, ...OF_SESSION, ...json("/protocol"), method: "get" },
       id: "getDevtoolsProtocol",
-      summary: "The commands and events that a session offers",
+      summary: "List the commands and events that a session offers",
       answer: { bare: WireProtocol },
       handle: handlers.protocol,
     }),
     defineRoute({
       ...{ ...READS, ...OF_SESSION, ...json("/list"), method: "get" },
       id: "listDevtoolsTargets",
-      summary: "Pages and other targets of a session",
+      summary: "List the pages and other targets of a session",
       query: TargetsQuery,
       answer: { bare: WireTarget.array() },
       handle: handlers.listTargets,
@@ -156,7 +156,7 @@ function targetRoutes(handlers: Handlers): Route[] {
     defineRoute({
       ...{ ...READS, ...OF_TARGET, ...json("/list/{target_id}"), method: "get" },
       id: "getDevtoolsTarget",
-      summary: "One target of a session",
+      summary: "Get a target of a session",
       answer: { bare: WireTarget },
       handle: handlers.getTarget,
     }),

@@ -4,12 +4,12 @@ import { listingFields } from "../../http/listing.ts";
 import { Id } from "../../values.ts";
 
 export const AccountPath = z.strictObject({
-  account_id: Id.describe("The account_id in data/credentials.json, or as GET /accounts lists it"),
+  account_id: Id.describe("The account's id, from data/credentials.json or from GET /accounts"),
 });
 
 export const AccountsQuery = z.strictObject({
   ...listingFields,
-  name: z.string().optional().describe("Only accounts of this name"),
+  name: z.string().optional().describe("Returns only accounts with this name"),
 });
 
 export const WireAccount = z.object({
@@ -25,15 +25,17 @@ export const WireUser = z.object({
   is_administrator: z
     .boolean()
     .optional()
-    .describe("Of the installation; only in answers to a person's session"),
+    .describe(
+      "Whether the user is an administrator of the installation; present only with a session",
+    ),
 });
 
 export const WireUsage = z.object({
-  date: z.iso.date().describe("Today, UTC"),
+  date: z.iso.date().describe("The current day in UTC"),
   browser_ms_used: z.int(),
-  browser_ms_limit: z.int().nullable().describe("Of a UTC day; null is no limit"),
+  browser_ms_limit: z.int().nullable().describe("Limit for one UTC day; null if there is no limit"),
   resets_at: z.iso.datetime(),
   days: z
     .array(z.object({ date: z.iso.date(), browser_ms_used: z.int(), tasks: z.int() }))
-    .describe("Days with use, oldest first; about a month"),
+    .describe("Days with usage in about the last month, oldest first"),
 });

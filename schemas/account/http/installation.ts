@@ -7,7 +7,7 @@ export const AdministratorPath = z.strictObject({ user_id: Id });
 export const WireAdministrator = z.object({ user_id: Id, email: Email });
 
 export const AddAdministrator = z
-  .strictObject({ email: Email.describe("Of a person who has an account here") })
+  .strictObject({ email: Email.describe("The e-mail address of a user of this installation") })
   .meta({ example: { email: "ada@example.com" } });
 export type AddAdministrator = z.output<typeof AddAdministrator>;
 

@@ -6,7 +6,7 @@ import { ALL_ROLES, Permission, ROLES, Role } from "../permissions.ts";
 
 export const MemberPath = z.strictObject({
   account_id: Id,
-  member_id: Id.describe("Of a user, or of an invitation"),
+  member_id: Id.describe("The id of a user or of an invitation"),
 });
 
 /** Clients of the public API send roles back as they were listed; the id decides. */
@@ -37,7 +37,9 @@ export const InviteMember = z
     status: z
       .enum(["accepted", "pending"])
       .optional()
-      .describe("Without effect: each person accepts the invitation and is pending until then"),
+      .describe(
+        "Accepted but has no effect: each member is pending until they accept the invitation",
+      ),
   })
   .meta({ example: { email: "ada@example.com", roles: ["Member"] } });
 export type InviteMember = z.output<typeof InviteMember>;
@@ -54,8 +56,10 @@ export const MembersQuery = z.strictObject({
   status: z
     .enum(["accepted", "pending", "rejected"])
     .optional()
-    .describe("Only members (accepted) or invitations (pending); nobody is rejected"),
-  order: z.enum(ORDERS).optional().describe("Field to sort by; without it, the time of joining"),
+    .describe(
+      "Returns only members (accepted) or invitations (pending); `rejected` matches nobody",
+    ),
+  order: z.enum(ORDERS).optional().describe("Field to sort by; defaults to the time of joining"),
 });
 export type MembersQuery = z.output<typeof MembersQuery>;
 
@@ -71,18 +75,22 @@ export const WireRole = z.object({
 export const WireMember = z.object({
   id: Id,
   email: z.string(),
-  status: z.enum(["accepted", "pending"]).describe("pending: they were invited"),
+  status: z
+    .enum(["accepted", "pending"])
+    .describe("`pending` if the invitation is not accepted yet"),
   roles: z.array(WireRole),
-  expires_at: z.iso.datetime().optional().describe("Of an invitation"),
+  expires_at: z.iso.datetime().optional().describe("The time when the invitation expires"),
 });
 
 /** The one answer that holds the invitation itself. */
 export const InvitedMember = WireMember.extend({
-  invitation_token: z.string().meta({ secret: true }).describe("Shown this once"),
+  invitation_token: z.string().meta({ secret: true }).describe("Shown only in this response"),
   invitation_url: z
     .string()
     .meta({ secret: true })
-    .describe("Where they accept it; to be sent to them, since this program sends no mail"),
+    .describe(
+      "The address where the invited person accepts; send it to them, since the platform sends no e-mail",
+    ),
 });
 
 export const RemovedMember = z.object({ id: Id });

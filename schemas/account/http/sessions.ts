@@ -8,7 +8,7 @@ export const WireSession = z.object({
   id: Id,
   signed_in_at: z.iso.datetime(),
   expires_at: z.iso.datetime(),
-  is_current: z.boolean().describe("It is the session of this very request"),
+  is_current: z.boolean().describe("Whether this request uses this session"),
 });
 
 export const EndedSession = z.object({ id: Id });

@@ -27,7 +27,7 @@ const RequestedPolicy = z.strictObject({
       z.strictObject({
         id: Permission,
         name: z.unknown().optional(),
-        meta: z.unknown().optional().describe("Labels of clients; they are not kept"),
+        meta: z.unknown().optional().describe("Labels that some clients send; they are not stored"),
       }),
     )
     .min(1)
@@ -46,14 +46,14 @@ const tokenFields = {
     .refine((name) => name.isWellFormed(), {
       error: "Expected well-formed Unicode, without half of a surrogate pair",
     })
-    .describe("What people call it"),
+    .describe("The token's name"),
   policies: z.array(RequestedPolicy).min(1).max(ALL_PERMISSIONS.length),
   not_before: Time.refine((text) => Date.parse(text) >= 0, {
     error: "Expected a time from 1970 on",
   })
     .optional()
-    .describe("Not valid before this"),
-  expires_on: Time.optional().describe("Not valid from this on, a time to come"),
+    .describe("The time from which the token is valid"),
+  expires_on: Time.optional().describe("The time when the token expires; must be in the future"),
 };
 
 const isInOrder = ({
@@ -103,13 +103,13 @@ export const TokensQuery = z.strictObject({
   include_expired: z
     .enum(["true", "false"])
     .default("true")
-    .describe("false: without tokens that expired"),
+    .describe("false leaves out expired tokens"),
 });
 export type TokensQuery = z.output<typeof TokensQuery>;
 
 export const GroupsQuery = z.strictObject({
   ...listingFields,
-  name: z.string().optional().describe("Only the group of this name"),
+  name: z.string().optional().describe("Returns only the group with this name"),
   scope: z.string().optional().describe(`Only groups of this scope; all are of ${ACCOUNT_SCOPE}`),
 });
 export type GroupsQuery = z.output<typeof GroupsQuery>;
@@ -133,13 +133,16 @@ export const WireToken = z.object({
 
 /** The one answer that holds the secret. */
 export const CreatedToken = WireToken.extend({
-  value: z.string().meta({ secret: true }).describe("The token itself; shown this once"),
+  value: z
+    .string()
+    .meta({ secret: true })
+    .describe("The token itself; shown only in this response"),
 });
 
 export const RolledToken = z
   .string()
   .meta({ secret: true })
-  .describe("The token itself; shown this once");
+  .describe("The token itself; shown only in this response");
 
 export const VerifiedToken = z.object({
   id: Id,

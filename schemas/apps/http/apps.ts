@@ -19,19 +19,23 @@ const bytesOf = (text: string) => Buffer.byteLength(text);
 export const DeployApp = z.strictObject({
   config: NewAppConfig.refine((config) => bytesOf(JSON.stringify(config)) <= APP_CONFIG_BYTES_MAX, {
     error: `Expected at most ${APP_CONFIG_BYTES_MAX} bytes as JSON`,
-  }).describe("What trunkline.jsonc says"),
+  }).describe("The app's configuration, from trunkline.jsonc"),
   bundle: z
     .string()
     .min(1)
     .refine((bundle) => bytesOf(bundle) <= APP_BUNDLE_BYTES_MAX, {
       error: `Expected at most ${APP_BUNDLE_BYTES_MAX} bytes in UTF-8`,
     })
-    .describe("One ES module with everything but trunkline/agents in it"),
+    .describe("One ES module that contains everything except trunkline/agents"),
 });
 export type DeployApp = z.infer<typeof DeployApp>;
 
 export const RollBackApp = z.strictObject({
-  version: z.int().min(1).optional().describe("Without it, the one before that was ready"),
+  version: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("Defaults to the latest earlier version that was ready"),
 });
 export type RollBackApp = z.infer<typeof RollBackApp>;
 
@@ -42,7 +46,7 @@ export const PutAppSecret = z.strictObject({
     .refine((value) => bytesOf(value) <= APP_SECRET_BYTES_MAX, {
       error: `Expected at most ${APP_SECRET_BYTES_MAX} bytes in UTF-8`,
     })
-    .describe("Never read back"),
+    .describe("The secret's value; no response ever contains it"),
 });
 export type PutAppSecret = z.infer<typeof PutAppSecret>;
 
@@ -50,8 +54,10 @@ const Time = z.iso.datetime();
 
 const WireAppVersion = z.object({
   number: z.int(),
-  status: z.enum(["checking", "ready", "broken"]).describe("Only a ready one may serve"),
-  reason: z.string().optional().describe("Why a broken one did not start"),
+  status: z
+    .enum(["checking", "ready", "broken"])
+    .describe("Only a `ready` version may serve requests"),
+  reason: z.string().optional().describe("The reason why a `broken` version did not start"),
   bundle_bytes: z.int(),
   created_on: Time,
 });
@@ -62,22 +68,20 @@ export const WireApp = z.object({
   id: Id,
   name: AppName,
   serving_version: z.int().nullable(),
-  url: z.url().describe("For people: an origin of its own"),
-  machine_url: z.url().describe("For machines: below our own address"),
-  config: AppConfig.nullable().describe("Of the version that serves"),
-  versions: WireAppVersion.array().describe("The newest first"),
+  url: z.url().describe("The app's address for browsers, on its own origin"),
+  machine_url: z.url().describe("The app's address for programs, below the platform's address"),
+  config: AppConfig.nullable().describe("Configuration of the version that serves requests"),
+  versions: WireAppVersion.array().describe("Newest first"),
   secrets: WireAppSecret.array(),
   created_on: Time,
   modified_on: Time,
 });
 
 export const WireAgentUsage = z.object({
-  agents: z.int().describe("That keep something: one that was destroyed does not"),
+  agents: z.int().describe("Number of agents with stored data; destroyed agents do not count"),
   agents_limit: z.int(),
-  stored_bytes: z
-    .int()
-    .describe("Databases with the changes since their last image, and bodies of webhooks"),
-  stored_bytes_limit: z.int().nullable().describe("Null is no limit"),
+  stored_bytes: z.int().describe("Bytes of the agents' databases and of stored webhook bodies"),
+  stored_bytes_limit: z.int().nullable().describe("Null if there is no limit"),
   apps: z.array(z.object({ name: AppName, agents: z.int(), stored_bytes: z.int() })),
 });
 
@@ -104,14 +108,14 @@ export const AppLogsQuery = z.strictObject({
     .describe(`Maximum number of lines, 1 to ${APP_LOG_LINES_SHOWN_MAX}; default 100`),
   after: wholeIn(0, Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe("Lines behind the one with this id; without it the newest"),
+    .describe("Returns lines after the line with this id; without it, the newest lines"),
   wait_seconds: wholeIn(0, APP_LOG_WAIT_S_MAX)
     .optional()
     .describe(`Where there is none, wait so long for one, 0 to ${APP_LOG_WAIT_S_MAX}`),
 });
 
 export const WireAppLogLine = z.object({
-  id: z.int().describe("For `after`"),
+  id: z.int().describe("The line's id, for `after`"),
   time: Time,
   level: z.enum(["debug", "info", "warn", "error"]),
   text: z.string(),
@@ -119,7 +123,7 @@ export const WireAppLogLine = z.object({
   agent: z
     .object({ class_name: z.string(), name: z.string() })
     .nullable()
-    .describe("Which one printed it; null is the app itself"),
+    .describe("The agent that printed the line; null for the app itself"),
 });
 
 export const DeletedApp = z.object({ name: AppName });

@@ -11,10 +11,10 @@ const ENTRY_NUMBER = /^[1-9]\d{0,14}$/;
 const EntryId = z
   .string()
   .regex(ENTRY_NUMBER, "Expected the id of an entry, a whole number from 1")
-  .describe("Entries of one agent are numbered as they come");
+  .describe("The entry's number among the entries of its agent");
 
 export const AgentPath = AppPath.extend({
-  class_name: ClassName.describe("As the app's configuration names it"),
+  class_name: ClassName.describe("The class name in the app's configuration"),
   agent: AgentName.describe("The agent's name, percent-encoded"),
 });
 export type AgentPath = z.output<typeof AgentPath>;
@@ -26,14 +26,16 @@ export type WebhookPath = z.output<typeof WebhookPath>;
 const listing = {
   cursor: z
     .string()
-    .regex(ENTRY_NUMBER, "Expected the cursor of the answer before")
+    .regex(ENTRY_NUMBER, "Expected the cursor of the previous response")
     .optional()
-    .describe("The cursor of the answer before"),
+    .describe("The cursor of the previous response"),
   limit: z.coerce
     .number()
     .pipe(z.int().min(1).max(DELIVERIES_LISTED_MAX))
     .default(PAGE_ENTRIES)
-    .describe("With a status an answer may have fewer, and a cursor all the same"),
+    .describe(
+      "Maximum number of entries; with `status`, a response may have fewer and still have a cursor",
+    ),
 };
 export const DeliveriesQuery = z.strictObject({ status: DeliveryStatus.optional(), ...listing });
 export type DeliveriesQuery = z.output<typeof DeliveriesQuery>;
@@ -47,8 +49,8 @@ const End = z.union([
 
 export const ReplayDeliveries = z
   .strictObject({
-    from: End.optional().describe("The first one by its id, or by when it was received"),
-    to: End.optional().describe("The last one, likewise"),
+    from: End.optional().describe("The first event, by its id or by the time when it was received"),
+    to: End.optional().describe("The last event, by its id or by the time when it was received"),
     status: DeliveryStatus.exclude(["waiting"]).optional(),
   })
   .refine((wanted) => Object.keys(wanted).length > 0, {
@@ -63,7 +65,9 @@ export const TestWebhook = z
     secret: z
       .union([BindingName, z.array(BindingName).min(1).max(OUTGOING_SECRETS_MAX)])
       .optional()
-      .describe("The name of a secret of the app, which signs it; of several each signs"),
+      .describe(
+        "The name of the app secret that signs the event; with several names, each one signs",
+      ),
   })
   .meta({ examples: [{ url: "https://example.com/hook" }] });
 export type TestWebhook = z.output<typeof TestWebhook>;
@@ -72,22 +76,27 @@ const Time = z.iso.datetime();
 
 export const WireDelivery = z.object({
   id: EntryId,
-  status: DeliveryStatus.describe("failed: given up after its tries, and kept to be replayed"),
+  status: DeliveryStatus.describe(
+    "`failed` events used up their attempts and are kept for a replay",
+  ),
   source: z.string(),
   event_id: z.string(),
   event_type: z.string().nullable(),
   received_on: Time,
   body_bytes: z.int(),
-  attempts: z.int().describe("Of the last time it was delivered"),
+  attempts: z.int().describe("Number of attempts of the last delivery"),
   last_attempt_on: Time.nullable(),
   next_attempt_on: Time.nullable(),
   replays: z.int(),
-  answer_status: z.int().nullable().describe("What the agent answered at the last try"),
+  answer_status: z
+    .int()
+    .nullable()
+    .describe("HTTP status that the agent returned at the last attempt"),
   error: z.string().nullable(),
 });
 
 const Content = {
-  body: z.string().nullable().describe("Null where it is kept no more"),
+  body: z.string().nullable().describe("Null after its retention time"),
   body_encoding: z.enum(["text", "base64"]),
 };
 
@@ -105,12 +114,12 @@ export const WireTry = z.object({
   duration_ms: z.int(),
   status: z.int().nullable(),
   error: z.string().nullable(),
-  answer: z.string().nullable().describe("How the answer begins"),
+  answer: z.string().nullable().describe("The start of the response body"),
 });
 
 export const WireWebhook = z.object({
   id: EntryId,
-  webhook_id: z.string().describe("The header webhook-id of all its tries"),
+  webhook_id: z.string().describe("The webhook-id header of all its attempts"),
   status: OutgoingStatus,
   url: z.string(),
   is_test: z.boolean(),

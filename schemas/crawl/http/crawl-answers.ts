@@ -23,14 +23,14 @@ export const CrawlQuery = CrawlCallQuery.pick({ cacheTTL: true }).extend({
     .describe(
       "Highest number of records. A response ends before 10 MB in any case and then has a cursor",
     ),
-  status: RecordStatus.optional().describe("Only records of this status"),
+  status: RecordStatus.optional().describe("Returns only records with this status"),
 });
 export type CrawlQuery = z.output<typeof CrawlQuery>;
 
 export const CrawlsQuery = z.strictObject({
   cursor: Cursor,
   limit: z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(PAGE_ENTRIES),
-  status: CrawlStatus.optional().describe("Only crawls of this status"),
+  status: CrawlStatus.optional().describe("Returns only crawls with this status"),
 });
 export type CrawlsQuery = z.output<typeof CrawlsQuery>;
 
@@ -38,11 +38,9 @@ export const StartedCrawl = Id.describe("The crawl's id");
 
 const progressFields = {
   status: CrawlStatus,
-  total: z.int().describe("Pages found so far, without skipped ones"),
-  finished: z
-    .int()
-    .describe("Completed, errored and disallowed pages; queued and cancelled pages do not count"),
-  skipped: z.int().describe("Found addresses that the crawl left out"),
+  total: z.int().describe("Number of pages found so far, without skipped ones"),
+  finished: z.int().describe("Number of completed, errored and disallowed pages"),
+  skipped: z.int().describe("Number of addresses found and left out"),
 };
 
 const summaryFields = {
@@ -62,7 +60,7 @@ const WireRecord = z.object({
   json: z.unknown().optional(),
   metadata: z
     .object({
-      status: z.int().optional().describe("HTTP status; a failed fetch has none"),
+      status: z.int().optional().describe("HTTP status; absent if the fetch failed"),
       title: z.string().optional(),
       url: z.string().describe("Address of the page after redirects"),
       contentType: z.string().optional(),
@@ -71,11 +69,14 @@ const WireRecord = z.object({
         .datetime()
         .optional()
         .describe("Time of the original fetch, if the page came from the cache"),
-      truncated: z.boolean().optional().describe("The body was longer than the limit and is cut"),
+      truncated: z
+        .boolean()
+        .optional()
+        .describe("Whether the body was longer than the limit and was shortened"),
       noindex: z
         .boolean()
         .optional()
-        .describe("The page or its X-Robots-Tag asks search engines not to show it"),
+        .describe("Whether the page or its X-Robots-Tag asks search engines not to list it"),
     })
     .optional()
     .describe("Metadata of a fetched page"),
@@ -92,7 +93,10 @@ export type WireCrawlSummary = z.input<typeof WireCrawlSummary>;
 export const WireCrawl = z.object({
   ...summaryFields,
   records: z.array(WireRecord).describe("Records in the order of their discovery"),
-  cursor: z.string().optional().describe("Present if there is more; repeat the request with it"),
+  cursor: z
+    .string()
+    .optional()
+    .describe("Present if there are more entries; repeat the request with it"),
 });
 
 export const WireCrawlEntry = z.object({

@@ -95,7 +95,7 @@ const BROWSER_FIELDS = [
 ] as const satisfies (keyof typeof pageFields)[];
 
 const fields = z.strictObject({
-  url: StartUrl.describe("Start of the crawl"),
+  url: StartUrl.describe("The address where the crawl starts"),
   limit: z
     .int()
     .min(1)
@@ -111,12 +111,12 @@ const fields = z.strictObject({
       "Highest number of links from the start, or from a page that a sitemap lists. 0 follows no links: the crawl has the start, and with source all or sitemaps the pages of sitemaps",
     ),
   source: z.enum(["all", "sitemaps", "links"]).default("all").describe("Sources of addresses"),
-  formats: distinct(CrawlFormat).default(["html"]).describe("Formats that are kept of each page"),
+  formats: distinct(CrawlFormat).default(["html"]).describe("Formats to store for each page"),
   render: z
     .boolean()
     .default(true)
-    .describe("Load pages in a browser. false only fetches them and uses no browser time"),
-  jsonOptions: JsonOptions.optional().describe("Content of the format json; required with it"),
+    .describe("Loads pages in a browser; false only fetches them and uses no browser time"),
+  jsonOptions: JsonOptions.optional().describe("Options of the format json; required with it"),
   maxAge: z
     .int()
     .min(0)
@@ -130,14 +130,14 @@ const fields = z.strictObject({
     .min(0)
     .max(UNIX_SECONDS_MAX, { error: "Expected Unix seconds, not milliseconds" })
     .optional()
-    .describe("Unix seconds. Pages that have not changed since are skipped"),
-  options: CrawlOptions.default({}).describe("Addresses to follow"),
+    .describe("Seconds since 1970; pages that have not changed since are skipped"),
+  options: CrawlOptions.default({}).describe("Rules for the links to follow"),
   crawlPurposes: distinct(CrawlPurpose)
     .default(CrawlPurpose.options)
     .describe("Purposes of the crawl; a site's Content-Signal may refuse them"),
   contentUse: ContentUse.exclude(["immediate"])
     .optional()
-    .describe("Extent of the use of the content; a site's Content-Signal may refuse it"),
+    .describe("How much of the content will be used; a site's Content-Signal may refuse it"),
   ...pageFields,
   userAgent: z
     .never({

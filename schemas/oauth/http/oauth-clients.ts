@@ -17,42 +17,51 @@ import { Scope } from "../scopes.ts";
 
 export const OAuthClientPath = z.strictObject({ account_id: Id, client_id: Id });
 
-const Cursor = z.string().min(1).max(128).optional().describe("The cursor of the answer before");
+const Cursor = z
+  .string()
+  .min(1)
+  .max(128)
+  .optional()
+  .describe("The cursor of the previous response");
 const limit = (preset: number) =>
   z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(preset);
 
 /** A listing without parameters contains all clients, as clients of the public API expect. */
 export const OAuthClientsQuery = z.strictObject({
   cursor: Cursor,
-  limit: limit(OAUTH_CLIENTS_PER_ACCOUNT_MAX).describe("Clients of one answer"),
-  page: listingFields.page.unwrap().optional().describe("Takes the place of a cursor"),
+  limit: limit(OAUTH_CLIENTS_PER_ACCOUNT_MAX).describe("Maximum number of clients in the response"),
+  page: listingFields.page.unwrap().optional().describe("Page number, instead of a cursor"),
   per_page: listingFields.per_page.unwrap().optional(),
 });
 export type OAuthClientsQuery = z.output<typeof OAuthClientsQuery>;
 
 export const OAuthChangesQuery = z.strictObject({
   cursor: Cursor,
-  limit: limit(PAGE_ENTRIES).describe("Changes of one answer"),
+  limit: limit(PAGE_ENTRIES).describe("Maximum number of changes in the response"),
 });
 export type OAuthChangesQuery = z.output<typeof OAuthChangesQuery>;
 
 const { required, lists, links } = CLIENT_FIELDS;
 
 const requiredFields = {
-  client_name: required.clientName.describe("What people are asked about"),
+  client_name: required.clientName.describe("The name that the consent page shows to users"),
   grant_types: required.grantTypes.describe("authorization_code, with or without refresh_token"),
   response_types: required.responseTypes,
   redirect_uris: required.redirectUris.describe(
     "Compared exactly. https; http on 127.0.0.1, [::1] or localhost, with any port; a scheme with a dot for clients without a secret",
   ),
-  scopes: required.scopes.describe("What it may ask for: ids of GET /oauth/scopes"),
+  scopes: required.scopes.describe(
+    "The scopes that the client may request: ids from GET /oauth/scopes",
+  ),
   token_endpoint_auth_method: required.tokenEndpointAuthMethod.describe(
     "none: it has no secret, and must use PKCE",
   ),
 };
 
 const listFields = {
-  post_logout_redirect_uris: lists.postLogoutRedirectUris.describe("Rules as of redirect_uris"),
+  post_logout_redirect_uris: lists.postLogoutRedirectUris.describe(
+    "Follows the rules of redirect_uris",
+  ),
   optional_scopes: lists.optionalScopes.describe(
     "Those of scopes that people may decline; not openid, nor offline_access",
   ),
@@ -173,32 +182,34 @@ export const WireOAuthClient = z.object({
   client_uri_verification: z
     .object({
       status: VerificationStatus,
-      text: z.string().describe("A TXT record of the host must be exactly this"),
+      text: z.string().describe("The exact text of the TXT record that the host must have"),
       host: z.string(),
       last_answer: z.string().optional().describe("What the DNS server last answered"),
       last_checked_at: Time.optional(),
       next_check_at: Time.optional(),
       verified_at: Time.optional(),
-      missing_since: Time.optional().describe("When the record disappeared"),
+      missing_since: Time.optional().describe("The time when the record was first found missing"),
     })
     .optional(),
-  has_rotated_secret: z.boolean().describe("There are two secrets: the old one can be deleted"),
+  has_rotated_secret: z
+    .boolean()
+    .describe("Whether the client has two secrets; the older one can then be deleted"),
   secrets: z
     .array(
       z.object({
         last_four: z.string(),
         created_at: Time,
-        last_used_at: Time.optional().describe("To within an hour"),
+        last_used_at: Time.optional().describe("Accurate to one hour"),
       }),
     )
     .max(CLIENT_SECRETS_MAX)
     .describe("Oldest first"),
   created_at: Time,
   updated_at: Time,
-  promoted_at: Time.optional().describe("When it became public"),
+  promoted_at: Time.optional().describe("The time when the client became public"),
 });
 
-const Secret = z.string().meta({ secret: true }).describe("Shown this once");
+const Secret = z.string().meta({ secret: true }).describe("Shown only in this response");
 
 export const CreatedOAuthClient = WireOAuthClient.extend({ client_secret: Secret.optional() });
 export const RotatedSecret = z.object({ client_secret: Secret });
@@ -206,13 +217,13 @@ export const DeletedOAuthClient = z.object({ id: Id });
 
 const Change = z.object({
   field: z.string(),
-  from: z.string().nullable().describe("JSON, cut where it is long; null: there was no value"),
+  from: z.string().nullable().describe("JSON, shortened if it is long; null if there was no value"),
   to: z.string().nullable(),
 });
 export const WireOAuthChange = z.object({
   number: z.int(),
   at: Time,
-  by: Author.describe("Who did it; system is this program by itself"),
+  by: Author.describe("The author of the change; `system` is the platform itself"),
   action: AuditAction,
   changes: z.array(Change),
 });
@@ -220,11 +231,14 @@ export const WireOAuthChange = z.object({
 export const WireAllowance = z.object({
   user: z.object({
     id: Id,
-    email: z.string().optional().describe("For callers who may read the members: account.read"),
+    email: z
+      .string()
+      .optional()
+      .describe("Present only if the caller may read the members (account.read)"),
   }),
-  scopes: z.array(Scope).describe("What they allow"),
-  declined_scopes: z.array(Scope).describe("What was asked for, and they declined"),
-  is_for_this_account: z.boolean().describe("Whether they chose this account"),
+  scopes: z.array(Scope).describe("The scopes that the member granted"),
+  declined_scopes: z.array(Scope).describe("The requested scopes that the member declined"),
+  is_for_this_account: z.boolean().describe("Whether the member granted access to this account"),
 });
 
 export const WireScope = z.object({

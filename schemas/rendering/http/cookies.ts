@@ -23,16 +23,21 @@ const Cookie = z
         error: "Expected an absolute URL that begins with http:// or https://",
       })
       .optional()
-      .describe("Address whose host, path and scheme the cookie gets; the page's own when absent"),
+      .describe(
+        "Address that gives the cookie its host, path and scheme; defaults to the page's address",
+      ),
     domain: Text.min(1).optional(),
     path: Text.startsWith("/").optional(),
-    expires: z.number().min(-1).optional().describe("Seconds since 1970, -1 for a session cookie"),
+    expires: z.number().min(-1).optional().describe("Seconds since 1970; -1 for a session cookie"),
     httpOnly: z.boolean().optional(),
     secure: z.boolean().optional(),
     sameSite: z.enum(["Strict", "Lax", "None"]).optional(),
     priority: z.enum(["Low", "Medium", "High"]).optional(),
     partitionKey: Text.optional().describe("Top-level site of a partitioned cookie"),
-    sameParty: z.boolean().optional().describe("Without effect: browsers dropped it"),
+    sameParty: z
+      .boolean()
+      .optional()
+      .describe("Accepted but has no effect: browsers no longer support it"),
     sourcePort: z.int().min(-1).max(65_535).optional(),
     sourceScheme: z.enum(["Unset", "NonSecure", "Secure"]).optional(),
   })

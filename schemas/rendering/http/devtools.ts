@@ -35,15 +35,15 @@ const beginning = {
     .number()
     .pipe(z.int().min(DEVTOOLS_KEEP_ALIVE_MS_MIN).max(DEVTOOLS_KEEP_ALIVE_MS_MAX))
     .default(DEVTOOLS_KEEP_ALIVE_MS)
-    .describe("Milliseconds for which the session stays without a client"),
-  recording: Flag.describe("Accepted, without effect"),
-  lab: Flag.describe("Accepted, without effect"),
+    .describe("Milliseconds that the session stays open without a client"),
+  recording: Flag.describe("Accepted but has no effect"),
+  lab: Flag.describe("Accepted but has no effect"),
 };
 export const LaunchQuery = z.strictObject(beginning);
 export type LaunchQuery = z.output<typeof LaunchQuery>;
 export const BeginQuery = z.strictObject({
   ...beginning,
-  targets: Flag.describe("Adds the session's targets to the answer"),
+  targets: Flag.describe("Adds the session's targets to the response"),
   liveViewUrlExpiresInMs,
 });
 export type BeginQuery = z.output<typeof BeginQuery>;
@@ -69,7 +69,7 @@ export type BeginBody = z.output<typeof BeginBody>;
 export const TargetsQuery = z.strictObject({ liveViewUrlExpiresInMs });
 export type TargetsQuery = z.output<typeof TargetsQuery>;
 export const NewTargetQuery = z.strictObject({
-  url: z.string().max(URL_CHARS_MAX).default("about:blank").describe("The address that it opens"),
+  url: z.string().max(URL_CHARS_MAX).default("about:blank").describe("The address to open"),
   liveViewUrlExpiresInMs,
 });
 export type NewTargetQuery = z.output<typeof NewTargetQuery>;
@@ -87,10 +87,12 @@ export const LiveViewBody = z
       .min(LIVE_VIEW_MS_MIN)
       .max(LIVE_VIEW_MS_MAX)
       .default(LIVE_VIEW_MS)
-      .describe("Milliseconds for which the address is valid"),
+      .describe("Milliseconds until the address expires"),
     targetId: TargetId.optional().describe("Defaults to the first page"),
     mode: z.literal("tab", 'Expected "tab": a live view shows one page').default("tab"),
-    guardrails: ConnectionGuardrails.optional().describe("Every live view is read-only"),
+    guardrails: ConnectionGuardrails.optional().describe(
+      "Accepted but has no effect: every live view is read-only",
+    ),
   })
   .meta({ example: { expiresInMs: LIVE_VIEW_MS } });
 export type LiveViewBody = z.output<typeof LiveViewBody>;
@@ -144,8 +146,8 @@ export const WireProtocol = z.object({
 });
 
 export const WireLiveView = z.object({
-  id: z.string().describe("The page that it shows"),
-  devtoolsFrontendUrl: z.string().describe("Open it in a browser"),
+  id: z.string().describe("The id of the page that the view shows"),
+  devtoolsFrontendUrl: z.string().describe("An address to open in a browser"),
   webSocketDebuggerUrl: z.string(),
   options: z.object({
     mode: z.literal("tab"),

@@ -12,7 +12,9 @@ export const JobWebhook = z.strictObject(
       .min(1)
       .max(JOB_WEBHOOK_SECRET_CHARS_MAX)
       .meta({ secret: true })
-      .describe("Signs the webhook as Standard Webhooks say; whsec_ and base64, or any text"),
+      .describe(
+        "The key that signs the webhook (Standard Webhooks): `whsec_` and base64, or any text",
+      ),
   },
   { error: shapedLike({ url: "https://example.com/hook", secret: "whsec_…" }) },
 );

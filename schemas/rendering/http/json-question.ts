@@ -26,7 +26,7 @@ const ResponseFormat = z
       json_schema: JsonSchema.optional().describe(
         'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
       ),
-      schema: JsonSchema.optional().describe("An alias of json_schema"),
+      schema: JsonSchema.optional().describe("Alias of json_schema"),
     },
     {
       error: shapedLike({
@@ -46,11 +46,11 @@ const ResponseFormat = z
   }));
 
 const CustomModel = z.strictObject({
-  model: AiModel.describe("Provider and name of a model, as in openai/gpt-5"),
+  model: AiModel.describe("Provider and model name, for example openai/gpt-5"),
   authorization: fieldValue(HEADER_VALUE_CHARS_MAX)
     .min(1)
     .optional()
-    .describe("Value of the Authorization header field for the provider: Bearer and a key")
+    .describe("Authorization header for the provider: `Bearer` and a key")
     .meta({ secret: true }),
 });
 
@@ -68,7 +68,7 @@ export const jsonQuestionFields = {
     .min(1)
     .max(CUSTOM_MODELS_MAX)
     .optional()
-    .describe("Models in the order of their use, in place of the service's own"),
+    .describe("Models to try in this order, instead of the platform's default"),
 };
 
 interface Question {

@@ -36,12 +36,12 @@ export const LinksRequest = z
       .boolean()
       .optional()
       .meta({ default: false })
-      .describe("Only links to the page's own host, with or without www"),
+      .describe("Returns only links to the page's own host, with or without www"),
     visibleLinksOnly: z
       .boolean()
       .optional()
       .meta({ default: false })
-      .describe("Only links that a person can see: displayed, and taking room"),
+      .describe("Returns only visible links: displayed, with an area above zero"),
   })
   .check(pageRules)
   .meta({ example: { url: "https://example.com", excludeExternalLinks: true } })
@@ -56,13 +56,13 @@ export const ScrapeRequest = z
     elements: z
       .array(
         z.strictObject(
-          { selector: Selector.describe("CSS selector of elements") },
+          { selector: Selector.describe("CSS selector of the elements") },
           { error: shapedLike({ selector: "h1" }) },
         ),
       )
       .min(1)
       .max(SCRAPE_SELECTORS_MAX)
-      .describe("What to look for; the answer has one entry for each, in this order"),
+      .describe("Selectors to search for; the result has one entry per selector, in this order"),
   })
   .check(pageRules)
   .meta({ example: { ...HELLO, elements: [{ selector: "h1" }] } })
@@ -84,8 +84,10 @@ export const SnapshotRequest = z
       })
       .default(["content", "screenshot"])
       .meta({ uniqueItems: true })
-      .describe("What the answer has, all of one load of the page"),
-    screenshotOptions: PictureOptions.prefault({}).describe("Which part, as which picture"),
+      .describe("The formats in the result; the page is loaded once for all of them"),
+    screenshotOptions: PictureOptions.prefault({}).describe(
+      "The area to capture and the image format",
+    ),
   })
   .check(pageRules)
   .check(pictureSizeRules)
@@ -127,19 +129,16 @@ export const AccessibilityTreeRequest = z
 export type AccessibilityTreeRequest = z.output<typeof AccessibilityTreeRequest>;
 
 export const PageMeta = z.object({
-  status: z
-    .int()
-    .nullable()
-    .describe("Status that the page's own site answered; null for a submitted document"),
+  status: z.int().nullable().describe("HTTP status of the page; null for submitted HTML"),
   title: z.string().max(META_TITLE_CHARS_MAX),
 });
 export type PageMeta = z.output<typeof PageMeta>;
 
 const ScrapedElement = z.object({
-  text: z.string().describe("Its text as it is displayed"),
-  html: z.string().describe("The HTML within it"),
+  text: z.string().describe("The element's visible text"),
+  html: z.string().describe("The element's inner HTML"),
   attributes: z.array(z.object({ name: z.string(), value: z.string() })),
-  top: z.number().describe("From the corner of the page, in CSS pixels"),
+  top: z.number().describe("Distance from the top left corner of the page, in CSS pixels"),
   left: z.number(),
   width: z.number(),
   height: z.number(),
@@ -185,14 +184,14 @@ export const AccessibilityNode = z.object({
   errormessage: Text,
   details: Text,
   url: Text,
-  children: z.array(z.unknown()).optional().describe("Nodes of this form"),
+  children: z.array(z.unknown()).optional().describe("Child nodes of the same form"),
 });
 export type AccessibilityNode = z.output<typeof AccessibilityNode>;
 
 const SnapshotResult = z.object({
   content: z.string().optional().describe("The HTML after rendering"),
-  screenshot: z.string().optional().describe("The picture in base64"),
-  markdown: z.string().optional().describe("Front matter in YAML, and Markdown"),
+  screenshot: z.string().optional().describe("The image in base64"),
+  markdown: z.string().optional().describe("Markdown with YAML front matter"),
   accessibilityTree: AccessibilityNode.nullable().optional(),
 });
 export type SnapshotResult = z.output<typeof SnapshotResult>;
@@ -210,17 +209,17 @@ export const PAGE_CALLS = {
     id: "getMarkdown",
     summary: "Get a page as Markdown",
     request: MarkdownRequest,
-    result: z.string().describe("Front matter in YAML where the page has a title, and Markdown"),
+    result: z.string().describe("Markdown, with YAML front matter if the page has a title"),
   },
   links: {
     id: "getLinks",
     summary: "List the links of a page",
     request: LinksRequest,
-    result: z.array(z.string()).describe("Absolute addresses in the order of the page"),
+    result: z.array(z.string()).describe("Absolute addresses, in document order"),
   },
   scrape: {
     id: "scrapePage",
-    summary: "Read text, attributes and places of elements",
+    summary: "Get the text, attributes and positions of elements",
     request: ScrapeRequest,
     result: ScrapeResult,
   },
@@ -233,9 +232,9 @@ export const PAGE_CALLS = {
   },
   json: {
     id: "extractJson",
-    summary: "Take data out of a page by an AI model",
+    summary: "Extract data from a page with an AI model",
     request: JsonRequest,
-    result: z.looseObject({}).describe("Satisfies the schema of response_format"),
+    result: z.looseObject({}).describe("An object that satisfies the schema in response_format"),
   },
   accessibilityTree: {
     id: "getAccessibilityTree",

@@ -24,8 +24,8 @@ const Base64 = z.string().refine((text) => isBase64(text), { error: "Expected te
 
 const PageFile = z.strictObject(
   {
-    name: FileName.describe("Path below the document's folder, as in assets/style.css"),
-    base64: Base64.describe("Its bytes"),
+    name: FileName.describe("Path relative to the document, for example assets/style.css"),
+    base64: Base64.describe("The file's bytes in base64"),
   },
   { error: shapedLike({ name: "index.html", base64: "PGgxPkhlbGxvPC9oMT4=" }) },
 );
@@ -54,7 +54,7 @@ const Source = z
     {
       url: HttpUrl,
       html: SubmittedHtml,
-      file: z.string().min(1).max(FILE_NAME_CHARS_MAX).describe("Name of one of files"),
+      file: z.string().min(1).max(FILE_NAME_CHARS_MAX).describe("The name of one of `files`"),
     },
     { error: shapedLike({ file: "chapter-1.html" }) },
   )

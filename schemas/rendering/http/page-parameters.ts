@@ -99,14 +99,14 @@ const GotoOptions = z
       .min(1)
       .max(SETTLE_MS_MAX)
       .default(SETTLE_MS)
-      .describe("Milliseconds past the load event that settled waits at most"),
+      .describe("Maximum time that `settled` waits after the load event, in milliseconds"),
     timeout: z
       .int()
       .min(1)
       .max(GOTO_TIMEOUT_MS_MAX)
       .default(GOTO_TIMEOUT_MS)
-      .describe("Milliseconds that loading may take"),
-    referer: HttpUrl.optional().describe("Referer field of the request for the page itself"),
+      .describe("Time limit for loading, in milliseconds"),
+    referer: HttpUrl.optional().describe("Referer header of the request for the page"),
     referrerPolicy: z
       .enum([
         "no-referrer",
@@ -120,7 +120,7 @@ const GotoOptions = z
       ])
       .optional(),
   })
-  .describe("How the page is loaded, given by url or html alike");
+  .describe("How the page is loaded; applies to url and to html");
 
 const Viewport = z
   .strictObject({
@@ -138,8 +138,8 @@ const WaitForSelector = z
     {
       selector: z.string().min(1).max(SELECTOR_CHARS_MAX).describe("CSS selector"),
       timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
-      visible: z.boolean().optional().describe("Wait until an element that matches can be seen"),
-      hidden: z.boolean().optional().describe("Wait until none that matches can be seen"),
+      visible: z.boolean().optional().describe("Waits until a matching element is visible"),
+      hidden: z.boolean().optional().describe("Waits until no matching element is visible"),
     },
     { error: shapedLike({ selector: "#ready" }) },
   )
@@ -172,7 +172,7 @@ const Credential = z.string().min(1).max(CREDENTIAL_CHARS_MAX);
 
 /** The fields, to be spread into the strict object of an endpoint; finish that with `pageRules`. */
 export const pageParameterFields = {
-  url: HttpUrl.optional().describe("Address of the page; exactly one of url, html and files"),
+  url: HttpUrl.optional().describe("Address of the page; give exactly one of url, html and files"),
   html: SubmittedHtml.optional().describe(
     "The document itself; exactly one of url, html and files. Its origin is about:blank, so relative addresses lead nowhere",
   ),
@@ -180,28 +180,28 @@ export const pageParameterFields = {
     .array(StyleTag)
     .max(TAGS_MAX)
     .optional()
-    .describe("Style sheets to add once the page has loaded"),
+    .describe("Style sheets to add after the page has loaded"),
   addScriptTag: z
     .array(ScriptTag)
     .max(TAGS_MAX)
     .optional()
-    .describe("Scripts to run once the page has loaded; nothing happens where JavaScript is off"),
+    .describe("Scripts to run after the page has loaded; ignored if JavaScript is off"),
   setExtraHTTPHeaders: ExtraHeaders.optional(),
-  cookies: Cookies.optional().describe("Cookies the page has before it loads"),
+  cookies: Cookies.optional().describe("Cookies to set before the page loads"),
   authenticate: z
     .strictObject({ username: Credential, password: Credential.meta({ secret: true }) })
     .optional()
-    .describe("Answers the HTTP authentication of the host of url; with html, of any host"),
+    .describe("Credentials for HTTP authentication at the host of url; with html, at any host"),
   viewport: Viewport.optional(),
   userAgent: fieldValue(USER_AGENT_CHARS_MAX)
     .min(1)
     .optional()
-    .describe("What the browser calls itself, in the header field and in scripts"),
+    .describe("The browser's user agent, in the request header and in scripts"),
   gotoOptions: GotoOptions.optional(),
   // Names of generated types must differ by more than the case of a letter.
   goToOptions: GotoOptions.meta({ title: "OtherGotoOptions" })
     .optional()
-    .describe("Another spelling of gotoOptions"),
+    .describe("Alias of gotoOptions"),
   waitForSelector: WaitForSelector.optional().describe(
     "Element to wait for once the page has loaded",
   ),
@@ -210,25 +210,22 @@ export const pageParameterFields = {
     .min(0)
     .max(WAIT_TIMEOUT_MS_MAX)
     .optional()
-    .describe("Milliseconds to wait after everything else"),
+    .describe("Milliseconds to wait after all other waits"),
   actionTimeout: z
     .int()
     .min(1)
     .max(WAIT_TIMEOUT_MS_MAX)
     .optional()
-    .describe("Milliseconds that the action may take once the page is ready"),
+    .describe("Time limit for the capture once the page is ready, in milliseconds"),
   bestAttempt: z
     .boolean()
     .optional()
-    .describe("Go on with the page as it is when something waited for fails or does not come"),
-  emulateMediaType: z
-    .enum(["screen", "print"])
-    .optional()
-    .describe("Media type that style sheets see"),
+    .describe("Continues with the page as it is when a wait fails or times out"),
+  emulateMediaType: z.enum(["screen", "print"]).optional().describe("CSS media type of the page"),
   setJavaScriptEnabled: z
     .boolean()
     .optional()
-    .describe("Whether scripts of the page run")
+    .describe("Whether the page's scripts run")
     .meta({ default: true }),
   rejectResourceTypes: ResourceTypes.optional().describe(
     "Requests of these types fail; never the one for the page itself",
@@ -250,14 +247,14 @@ const WaitForFunction = z.strictObject(
       .string()
       .min(1)
       .max(FUNCTION_CHARS_MAX)
-      .describe("JavaScript: an expression, or a function that is called, also an async one"),
+      .describe("JavaScript: an expression, or a function (also async) that is called"),
     timeout: z.int().min(1).max(WAIT_TIMEOUT_MS_MAX).default(WAIT_TIMEOUT_MS),
     polling: z
       .int()
       .min(FUNCTION_POLLING_MS_MIN)
       .max(FUNCTION_POLLING_MS_MAX)
       .default(FUNCTION_POLLING_MS)
-      .describe("Milliseconds between two calls"),
+      .describe("Milliseconds between two calls of the function"),
   },
   { error: shapedLike({ function: "() => window.isReady" }) },
 );
@@ -284,7 +281,7 @@ export const documentFields = {
     .boolean()
     .optional()
     .meta({ default: false })
-    .describe("Scroll to the page's end and back first, so that what loads on sight is there"),
+    .describe("Scrolls to the end of the page and back first, so that lazy content loads"),
   failOnStatus: z
     .array(
       z.union([z.int().min(400).max(599), z.enum(["4xx", "5xx"])], {

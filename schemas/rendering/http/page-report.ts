@@ -5,23 +5,25 @@ import { REPORT_ENTRIES_MAX, REPORT_TEXT_CHARS_MAX } from "../limits.ts";
 const Text = z.string().max(REPORT_TEXT_CHARS_MAX);
 
 export const PageReport = z.object({
-  url: Text.describe("Address of the document in the end"),
-  status: z.int().nullable().describe("Status that its site answered; null where there is no site"),
-  redirects: z.array(Text).max(REPORT_ENTRIES_MAX).describe("Addresses that led to the document"),
-  requests: z.int().describe("Requests of the page, with those that failed"),
+  url: Text.describe("The document's address after redirects"),
+  status: z.int().nullable().describe("The HTTP status of the document; null for submitted HTML"),
+  redirects: z
+    .array(Text)
+    .max(REPORT_ENTRIES_MAX)
+    .describe("The addresses that redirected to the document, in order"),
+  requests: z.int().describe("Number of requests that the page made, failed ones included"),
   failed: z
     .array(z.object({ url: Text, type: z.string(), reason: Text }))
     .max(REPORT_ENTRIES_MAX)
-    .describe("Requests that failed, were refused, or were answered with an error status"),
-  errors: z
-    .array(Text)
-    .max(REPORT_ENTRIES_MAX)
-    .describe("Errors in the console, and exceptions that nobody caught"),
-  omitted: z.int().describe("Further entries of these lists that were too many"),
+    .describe("Requests that failed, were refused, or got an error status"),
+  errors: z.array(Text).max(REPORT_ENTRIES_MAX).describe("Console errors and uncaught exceptions"),
+  omitted: z.int().describe("Number of entries that the lists above leave out"),
   timings: z.object({
-    loadMs: z.int().describe("Until everything that was waited for had come"),
-    browserMs: z.int().describe("For which a browser was held"),
+    loadMs: z.int().describe("Milliseconds until the wait for the page was over"),
+    browserMs: z.int().describe("Milliseconds for which the call used a browser"),
   }),
-  bytes: z.object({ received: z.int(), sent: z.int() }).describe("Over the network"),
+  bytes: z
+    .object({ received: z.int(), sent: z.int() })
+    .describe("Bytes sent and received over the network"),
 });
 export type PageReport = z.output<typeof PageReport>;

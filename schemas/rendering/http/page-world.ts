@@ -20,7 +20,7 @@ const timeout = z
   .min(1)
   .max(WAIT_TIMEOUT_MS_MAX)
   .default(ACTION_MS)
-  .describe("Milliseconds that the action may take, with the wait for its element");
+  .describe("Time limit of the action in milliseconds, including the wait for its element");
 
 const PageAction = z.discriminatedUnion(
   "type",
@@ -40,7 +40,11 @@ const PageAction = z.discriminatedUnion(
     }),
     z.strictObject({
       type: z.literal("press"),
-      key: z.string().min(1).max(NAME_CHARS_MAX).describe("A key as the driver names it: Enter"),
+      key: z
+        .string()
+        .min(1)
+        .max(NAME_CHARS_MAX)
+        .describe("A key by its name in Puppeteer, for example Enter"),
       selector: Selector.optional(),
       timeout,
     }),
@@ -79,7 +83,7 @@ const CheckedAction = PageAction.superRefine((action, context) => {
 
 /** The fields, to be spread into the strict object of an endpoint. */
 export const pageWorldFields = {
-  timezone: Timezone.optional().describe("Time zone of the page's clock, as in Europe/Berlin"),
+  timezone: Timezone.optional().describe("Time zone of the page, for example Europe/Berlin"),
   locale: Locale.optional().describe(
     "Language of the browser, in scripts and in the Accept-Language field, as in de-CH",
   ),
@@ -88,17 +92,20 @@ export const pageWorldFields = {
       {
         latitude: z.number().min(-90).max(90),
         longitude: z.number().min(-180).max(180),
-        accuracy: z.number().min(0).max(100_000_000).default(0).describe("In metres"),
+        accuracy: z.number().min(0).max(100_000_000).default(0).describe("Accuracy in metres"),
       },
       { error: shapedLike({ latitude: 47.37, longitude: 8.54 }) },
     )
     .optional()
-    .describe("Place that the page is told, on secure origins as in every browser"),
-  colorScheme: z.enum(["light", "dark"]).optional().describe("prefers-color-scheme of CSS"),
+    .describe("The position that the page gets, on secure origins only, as in every browser"),
+  colorScheme: z
+    .enum(["light", "dark"])
+    .optional()
+    .describe("Value of the CSS feature prefers-color-scheme"),
   reducedMotion: z
     .enum(["reduce", "no-preference"])
     .optional()
-    .describe("prefers-reduced-motion of CSS"),
+    .describe("Value of the CSS feature prefers-reduced-motion"),
   device: z
     .string()
     .min(1)
@@ -111,7 +118,7 @@ export const pageWorldFields = {
     .array(CheckedAction)
     .max(ACTIONS_MAX)
     .optional()
-    .describe("Done one after the other once the page is ready, before the result is taken"),
+    .describe("Actions that run one after the other when the page is ready, before the capture"),
 };
 
 function isTimezone(name: string): boolean {

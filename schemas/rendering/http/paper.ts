@@ -35,7 +35,10 @@ export const Format = z
   .refine((format) => isFormat(format.toLowerCase()), {
     error: `Expected one of ${FORMATS.join(", ")}, in any case`,
   })
-  .meta({ description: "Paper size, in any case; goes before width and height", enum: FORMATS });
+  .meta({
+    description: "Paper size, in upper or lower case; overrides width and height",
+    enum: FORMATS,
+  });
 
 interface Margin {
   top?: Length | undefined;

@@ -21,7 +21,7 @@ export const PdfMetadata = z
       .transform((keywords) => (typeof keywords === "string" ? keywords : keywords.join(", ")))
       .pipe(Text)
       .optional()
-      .describe("As one text, or one text each"),
+      .describe("One text, or a list of texts"),
   })
   .describe(
     "Properties of the document. Those that are absent come from the page: its title, and its meta tags author, subject or description, and keywords",

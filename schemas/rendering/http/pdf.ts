@@ -41,11 +41,11 @@ const Template = z
 export const PdfOptions = z
   .strictObject({
     format: Format.optional().meta({ default: "letter" }),
-    width: Length.optional().describe("Paper width, where no format is given"),
-    height: Length.optional().describe("Paper height, where no format is given"),
-    landscape: flag(false).describe("Paper turned on its side"),
+    width: Length.optional().describe("Paper width; ignored if `format` is given"),
+    height: Length.optional().describe("Paper height; ignored if `format` is given"),
+    landscape: flag(false).describe("Prints in landscape orientation"),
     printBackground: flag(false).describe("Print background colours and images"),
-    preferCSSPageSize: flag(false).describe("A size in the page's @page rule goes first"),
+    preferCSSPageSize: flag(false).describe("Lets the page's CSS @page size override the options"),
     displayHeaderFooter: flag(false).describe("Print the header and the footer template"),
     headerTemplate: Template,
     footerTemplate: Template,
@@ -54,7 +54,7 @@ export const PdfOptions = z
       .min(PRINT_SCALE_MIN)
       .max(PRINT_SCALE_MAX)
       .optional()
-      .describe("Enlarges or shrinks the page")
+      .describe("Scale of the content; 1 is the original size")
       .meta({ default: 1 }),
     margin: z
       .strictObject(
@@ -67,19 +67,19 @@ export const PdfOptions = z
         { error: shapedLike({ top: "2cm", left: "1in" }) },
       )
       .optional()
-      .describe("Space around the content, by side")
+      .describe("Margin on each side")
       .meta({ default: { top: 0, right: 0, bottom: 0, left: 0 } }),
     pageRanges: PageRanges.optional(),
-    omitBackground: flag(false).describe("Transparent where the page has no background"),
-    tagged: flag(true).describe("Accessible (tagged) PDF"),
-    outline: flag(false).describe("Bookmarks from headings; makes the PDF tagged"),
+    omitBackground: flag(false).describe("Prints no white background where the page has none"),
+    tagged: flag(true).describe("Makes an accessible (tagged) PDF"),
+    outline: flag(false).describe("Makes bookmarks from headings; implies `tagged`"),
     metadata: PdfMetadata.optional(),
     timeout: z
       .int()
       .min(1)
       .max(PRINT_TIMEOUT_MS_MAX)
       .default(PRINT_TIMEOUT_MS)
-      .describe("Milliseconds that printing may take"),
+      .describe("Time limit for printing, in milliseconds"),
   })
   .superRefine((options, context) => {
     // Lengths that are wrong in themselves leave no area to speak of.

@@ -11,14 +11,14 @@ import { codeOf, type RenderJob, RenderJobStatus } from "../render-jobs.ts";
 import { RenderCall } from "./render-calls.ts";
 
 export const JobPath = AccountPath.extend({
-  job_id: z.string().describe("The id from the answer with status 202"),
+  job_id: z.string().describe("The id from the response with status 202"),
 });
 export type JobPath = z.output<typeof JobPath>;
 
 export const JobsQuery = z.strictObject({
   cursor: z.string().min(1).max(128).optional().describe("Cursor of the previous response"),
   limit: z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(PAGE_ENTRIES),
-  status: RenderJobStatus.optional().describe("Only jobs of this status"),
+  status: RenderJobStatus.optional().describe("Returns only jobs with this status"),
 });
 export type JobsQuery = z.output<typeof JobsQuery>;
 
@@ -29,16 +29,22 @@ export const WireJob = z.object({
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   endedAt: z.iso.datetime().optional(),
-  expiresAt: z.iso.datetime().optional().describe("When the ended job and its result are removed"),
-  error: z
-    .object({ code: z.int().describe("As in errors of the API"), message: z.string() })
+  expiresAt: z.iso
+    .datetime()
     .optional()
-    .describe("Why it failed"),
+    .describe("The time when the ended job and its result are deleted"),
+  error: z
+    .object({
+      code: z.int().describe("The error code that the call itself would have returned"),
+      message: z.string(),
+    })
+    .optional()
+    .describe("The reason of the failure"),
   result: z.object({ mediaType: z.string(), bytes: z.int() }).optional(),
   webhook: z
     .object({ url: z.string(), status: OutgoingStatus.optional() })
     .optional()
-    .describe("The status is there once the job has ended"),
+    .describe("Present once the job has ended"),
 });
 export type WireJob = z.input<typeof WireJob>;
 

@@ -3,7 +3,10 @@ import { z } from "zod";
 import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../limits.ts";
 
 const CacheTtl = z.coerce.number().pipe(z.number().min(0).max(RENDER_CACHE_SECONDS_MAX));
-const browser = z.literal("chromium").optional().describe("The engine; there is one");
+const browser = z
+  .literal("chromium")
+  .optional()
+  .describe("The browser engine; only one is supported");
 
 export const RenderQuery = z.strictObject({
   cacheTTL: CacheTtl.default(RENDER_CACHE_SECONDS).describe(

@@ -38,9 +38,14 @@ const Clip = z
 
 /** The options of a picture, but for its encoding. */
 const pictureFields = {
-  type: z.enum(PICTURE_TYPES).default("png").describe("Kind of picture"),
-  quality: z.int().min(0).max(100).optional().describe("Of a jpeg or webp picture; a png has none"),
-  fullPage: flag(false).describe("The whole page and not the window alone"),
+  type: z.enum(PICTURE_TYPES).default("png").describe("Image format"),
+  quality: z
+    .int()
+    .min(0)
+    .max(100)
+    .optional()
+    .describe("Quality of a jpeg or webp image; not valid with png"),
+  fullPage: flag(false).describe("Captures the whole page instead of the window"),
   clip: Clip.optional(),
   omitBackground: flag(false).describe(
     "Transparent where the page has no background; without effect on a jpeg",
@@ -48,8 +53,8 @@ const pictureFields = {
   captureBeyondViewport: flag(true).describe(
     "Draw what lies outside of the window as it is. If not, a clip is cut off at the window, and for a full page the window grows",
   ),
-  optimizeForSpeed: flag(false).describe("A larger file, made in less time"),
-  fromSurface: z.boolean().optional().describe("Accepted, without effect"),
+  optimizeForSpeed: flag(false).describe("Encodes faster into a larger file"),
+  fromSurface: z.boolean().optional().describe("Accepted but has no effect"),
 };
 
 /** A picture as part of a larger answer, where it is always text in base64. */
@@ -62,7 +67,7 @@ export const ScreenshotOptions = z
     encoding: z
       .enum(["binary", "base64"])
       .default("binary")
-      .describe("The picture's bytes, or the same as text in base64"),
+      .describe("Image bytes, or base64 text"),
   })
   .superRefine(pictureRules);
 export type ScreenshotOptions = z.output<typeof ScreenshotOptions>;
@@ -99,7 +104,9 @@ export const ScreenshotRequest = z
       .max(SELECTOR_CHARS_MAX)
       .optional()
       .describe("CSS selector of the one element to capture, once the page is ready"),
-    screenshotOptions: ScreenshotOptions.prefault({}).describe("Which part, as which picture"),
+    screenshotOptions: ScreenshotOptions.prefault({}).describe(
+      "The area to capture and the image format",
+    ),
   })
   .check(pageRules)
   .check(pictureSizeRules)

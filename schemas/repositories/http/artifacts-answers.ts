@@ -26,7 +26,7 @@ export const WireStored = z.object({
     .describe(
       "Bytes of packs and large files, each counted once; deleted ones still count for some hours",
     ),
-  bytes_max: z.int().nullable().describe("null: no bound"),
+  bytes_max: z.int().nullable().describe("Null if there is no limit"),
 });
 
 export const WireRepo = z.object({
@@ -40,9 +40,9 @@ export const WireRepo = z.object({
   source: z
     .string()
     .nullable()
-    .describe("artifacts:<namespace>/<name> of a fork, git:<url> of an import"),
+    .describe("artifacts:<namespace>/<name> for a fork, git:<url> for an import"),
   read_only: z.boolean(),
-  remote: z.string().describe("For git"),
+  remote: z.string().describe("The address for git"),
   status: RepoStatus,
   status_reason: z
     .string()
@@ -69,7 +69,9 @@ export const CreatedRepo = z.object({
   token: z
     .string()
     .meta({ secret: true })
-    .describe("Reads and writes this repository by git for a day; shown this once"),
+    .describe(
+      "A token that reads and writes this repository by git for a day; shown only in this response",
+    ),
 });
 export const ForkedRepo = CreatedRepo.extend({ objects: z.int() });
 export const DeletedRepo = z.object({ id: RepoId });
@@ -94,14 +96,16 @@ export const WireTreeEntry = z.object({
 });
 
 export const WireRef = z.object({
-  name: z.string().describe("refs/heads/main"),
+  name: z.string().describe("Full name of the ref, for example refs/heads/main"),
   hash: Hash,
   is_default: z.boolean(),
   is_protected: z.boolean(),
 });
 
 export const WireDiff = z.object({
-  base: Hash.describe("Without a base in the request, the id of the empty tree"),
+  base: Hash.describe(
+    "The commit compared with; the id of the empty tree if the request names no base",
+  ),
   head: Hash,
   files: z.array(
     z.object({
@@ -112,17 +116,17 @@ export const WireDiff = z.object({
       new_mode: z.string().nullable(),
       old_hash: Hash.nullable(),
       new_hash: Hash.nullable(),
-      additions: z.int().nullable().describe("Lines; null for a binary file"),
+      additions: z.int().nullable().describe("Number of lines; null for a binary file"),
       deletions: z.int().nullable(),
     }),
   ),
-  patch: z.string().describe("As git apply reads it"),
-  truncated: z.boolean().describe("More exists than is shown"),
+  patch: z.string().describe("A patch in the format of `git apply`"),
+  truncated: z.boolean().describe("Whether the list is incomplete"),
 });
 
 export const CommittedFiles = WireCommit.extend({
   ref: z.string(),
-  before: Hash.nullable().describe("Where the branch was; null where it was not"),
+  before: Hash.nullable().describe("The branch's commit before; null if the branch is new"),
 });
 
 export const WireRepoToken = z.object({
@@ -131,11 +135,14 @@ export const WireRepoToken = z.object({
   state: RepoTokenState,
   created_at: Time,
   expires_at: Time,
-  last_used_at: Time.nullable().describe("To the hour"),
+  last_used_at: Time.nullable().describe("Accurate to one hour"),
 });
 export const MintedRepoToken = z.object({
   id: RepoTokenId,
-  plaintext: z.string().meta({ secret: true }).describe("The token itself; shown this once"),
+  plaintext: z
+    .string()
+    .meta({ secret: true })
+    .describe("The token itself; shown only in this response"),
   scope: RepoTokenScope,
   expires_at: Time,
 });

@@ -62,9 +62,9 @@ const FilePath = z
   .refine((path) => utf8.encode(path).length <= PATH_BYTES_MAX, {
     error: `Expected at most ${PATH_BYTES_MAX} bytes`,
   })
-  .describe("From the root of the repository");
+  .describe("Path from the root of the repository");
 export const RawPath = RepoPath.extend({
-  ref: Ref.describe("As elsewhere; a slash in it is written %2F"),
+  ref: Ref.describe("A ref; write %2F for a slash in it"),
   path: FilePath,
 });
 export const ArchivePath = RepoPath.extend({
@@ -82,7 +82,7 @@ const Cursor = z
   .min(1)
   .max(CURSOR_CHARS_MAX)
   .optional()
-  .describe("The cursor of the answer before");
+  .describe("The cursor of the previous response");
 const whole = (least: number, most: number) => z.coerce.number().pipe(z.int().min(least).max(most));
 
 export const NamespacesQuery = z.strictObject({
@@ -98,7 +98,7 @@ export const ReposQuery = z.strictObject({
     .string()
     .max(SEARCH_CHARS_MAX)
     .optional()
-    .describe("A part of the name, whatever its case"),
+    .describe("A part of the name; case is ignored"),
   sort: RepoSort.default("created_at"),
   direction: z.enum(["asc", "desc"]).default("desc"),
 });
@@ -124,7 +124,7 @@ export const RefsQuery = z.strictObject({
     .string()
     .max(REF_CHARS_MAX)
     .default("refs/")
-    .describe("Only refs whose names begin so, such as refs/heads/"),
+    .describe("Returns only refs whose names start with this prefix, such as refs/heads/"),
   limit: whole(1, REF_LIST_MAX).default(REF_LIST),
   cursor: Cursor,
 });
@@ -174,7 +174,7 @@ export const CreateRepo = z
     default_branch: BranchName.optional().describe(
       "main by default. The first branch pushed to an empty repository replaces it",
     ),
-    read_only: z.boolean().optional().describe("No push is taken while it is true"),
+    read_only: z.boolean().optional().describe("Refuses every push while it is true"),
   })
   .meta({ examples: [{ name: "first", description: "What agents have written" }] });
 export type CreateRepo = z.output<typeof CreateRepo>;
@@ -190,7 +190,7 @@ export const ChangeRepo = z
       .array(ProtectedRef)
       .max(PROTECTED_REFS_MAX)
       .optional()
-      .describe("Refs that are neither deleted nor forced; a rule may end with /*"),
+      .describe("Refs that refuse deletion and forced pushes; a rule may end with /*"),
   })
   .refine((settings) => Object.keys(settings).length > 0, {
     error: "Expected something to change",
@@ -201,12 +201,12 @@ export type ChangeRepo = z.output<typeof ChangeRepo>;
 export const ForkRepo = z
   .strictObject({
     name: RepoName,
-    description: Description.optional().describe("The origin's, where it is not said"),
+    description: Description.optional().describe("Defaults to the origin's description"),
     read_only: z.boolean().optional(),
     default_branch_only: z
       .boolean()
       .optional()
-      .describe("Nothing but what the default branch leads to is in the fork"),
+      .describe("Copies only the default branch and its history"),
   })
   .meta({ examples: [{ name: "second" }] });
 export type ForkRepo = z.output<typeof ForkRepo>;
@@ -218,13 +218,15 @@ export const ImportRepo = z
       error:
         'url must be an HTTPS git remote URL (e.g. "https://example.com/owner/repo.git"), without user and password',
     }),
-    branch: BranchName.optional().describe("That one alone; else all branches and tags"),
+    branch: BranchName.optional().describe(
+      "Imports only this branch; without it, all branches and tags",
+    ),
     depth: z
       .int()
       .min(1)
       .max(IMPORT_DEPTH_MAX)
       .optional()
-      .describe("So many commits of each line of history, and none before; else all of them"),
+      .describe("Number of commits to import from each line of history; without it, all of them"),
     read_only: z.boolean().optional(),
   })
   .meta({ examples: [{ url: "https://example.com/owner/repo.git" }] });
@@ -245,7 +247,7 @@ export const MintRepoToken = z
       .min(REPO_TOKEN_TTL_S_MIN, TTL_TEXT)
       .max(REPO_TOKEN_TTL_S_MAX, TTL_TEXT)
       .default(REPO_TOKEN_TTL_S)
-      .describe("Seconds"),
+      .describe("Lifetime in seconds"),
   })
   .meta({ examples: [{ repo: "first", scope: "read", ttl: 3_600 }] });
 export type MintRepoToken = z.output<typeof MintRepoToken>;
@@ -290,17 +292,20 @@ const changeOf = (fileBytes: number) =>
   z
     .strictObject({
       path: ChangedPath,
-      content: z.string().optional().describe("The whole file, as text"),
+      content: z.string().optional().describe("The whole file as text"),
       base64: z
         .string()
         .refine(isBase64, { error: "Expected base64" })
         .optional()
-        .describe("The whole file, of any bytes"),
-      delete: z.literal(true).optional().describe("The file, or all of a directory, goes"),
+        .describe("The whole file as bytes in base64"),
+      delete: z
+        .literal(true)
+        .optional()
+        .describe("Deletes the file, or the directory with all its files"),
       mode: z
         .enum(["100644", "100755", "120000"])
         .optional()
-        .describe("As it was, or 100644, where it is not said"),
+        .describe("Defaults to the file's current mode, or 100644 for a new file"),
     })
     .superRefine((change, context) => {
       const { content, base64, delete: gone, mode } = change;
@@ -332,21 +337,25 @@ const bytesInBase64 = (text: string) => (text.length * 3) / 4 - (/=*$/.exec(text
 export const commitFilesOf = (fileBytes: number) =>
   z
     .strictObject({
-      branch: BranchName.optional().describe("The default branch, where it is not said"),
+      branch: BranchName.optional().describe("Defaults to the default branch"),
       expected: ObjectId.nullable()
         .optional()
-        .describe("Where the branch is to be, null for nowhere yet: else 409, and nothing is done"),
-      base: Ref.optional().describe("Where a new branch begins; else it has no history"),
+        .describe(
+          "The commit that the branch must be at, or null if it must not exist; otherwise 409 and no change",
+        ),
+      base: Ref.optional().describe(
+        "The commit where a new branch starts; without it, the branch starts with an empty history",
+      ),
       message: Text(COMMIT_MESSAGE_CHARS_MAX)
         .min(1)
         .refine((text) => !text.includes("\0"), { error: "Expected no NUL" }),
       author: Person.optional(),
-      committer: Person.optional().describe("The author, where it is not said"),
+      committer: Person.optional().describe("Defaults to the author"),
       changes: z.array(changeOf(fileBytes)).min(1).max(COMMIT_CHANGES_MAX),
       allow_empty: z
         .boolean()
         .optional()
-        .describe("Commit also where the changes leave every file as it is: else 409"),
+        .describe("Commits even if the changes leave every file as it is; otherwise that is a 409"),
     })
     .meta({
       examples: [
