@@ -255,7 +255,7 @@ function ofApps(
     const atPort = asked && asked.app === "" ? addresses.ports?.appAt(port) : undefined;
     // The app's port was requested under another name than `localhost`.
     if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
-    if (asked) localsOf(response).askedOfApp = asked;
+    if (asked) localsOf(response).appTarget = asked;
     next(asked ? undefined : "router");
   });
   const ofRouter = { ...parts, blobs, serving, addresses, limits, answerBelow, streams };

@@ -1,7 +1,7 @@
 /** The addresses of an app: a path below our own address for machines, and its own origin for people. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { Id } from "../../schemas/values.ts";
-import type { AppOf, AskedOfApp } from "../http/locals.ts";
+import type { AppOf, AppTarget } from "../http/locals.ts";
 import type { AppPorts } from "./app-ports.ts";
 
 export interface AppAddresses {
@@ -31,7 +31,7 @@ function domainOriginOf({ publicUrl, appsDomain }: AppAddresses, of: AppOf): str
 }
 
 /** The base URL that a request was sent to. */
-export function calledBaseOf(addresses: AppAddresses, asked: Omit<AskedOfApp, "path">): string {
+export function calledBaseOf(addresses: AppAddresses, asked: Omit<AppTarget, "path">): string {
   if (!asked.isOwnOrigin) return machineUrlOf(addresses, asked);
   return asked.cookiePrefix === undefined
     ? domainOriginOf(addresses, asked)
@@ -39,7 +39,7 @@ export function calledBaseOf(addresses: AppAddresses, asked: Omit<AskedOfApp, "p
 }
 
 /** The base URL that the app's code sees: an origin of its own, however the request came. */
-export function seenOriginOf(addresses: AppAddresses, asked: Omit<AskedOfApp, "path">): string {
+export function seenOriginOf(addresses: AppAddresses, asked: Omit<AppTarget, "path">): string {
   return asked.isOwnOrigin ? calledBaseOf(addresses, asked) : originOf(addresses, asked);
 }
 
@@ -54,7 +54,7 @@ interface AddressedRequest {
 export function readAppRequest(
   { publicUrl, appsDomain, ports }: AppAddresses,
   { host = "", url = "/", port }: AddressedRequest,
-): AskedOfApp | undefined {
+): AppTarget | undefined {
   const atPort = ports?.appAt(port);
   if (atPort) {
     // By any other name, browsers would send and store cookies of that name: those of the platform.

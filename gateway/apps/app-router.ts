@@ -11,7 +11,7 @@ import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import { APP_REQUEST_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { endUnread } from "../http/end-unread.ts";
-import { type AskedOfApp, localsOf } from "../http/locals.ts";
+import { type AppTarget, localsOf } from "../http/locals.ts";
 import { requestLog } from "../http/middleware/request-log.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { AccountRoom } from "./account-room.ts";
@@ -47,12 +47,12 @@ export interface StreamReader {
   leave(rest: AnswerStream): void;
 }
 
-/** Serves requests to apps, as `askedOfApp` says, and passes on all others. */
+/** Serves requests to apps, as `appTarget` says, and passes on all others. */
 export function appRouter(parts: AppRouterParts): RequestHandler {
   const answerByCode = byCode(parts);
   const answerByDeclaration = byDeclaration(parts);
   return async (request, response, next) => {
-    const { askedOfApp: asked } = localsOf(response);
+    const { appTarget: asked } = localsOf(response);
     if (!asked) return next();
     requestLog(request, response, () => {});
     // The platform's headers restrict its own pages. An app's answers set their own.
@@ -68,7 +68,7 @@ export function appRouter(parts: AppRouterParts): RequestHandler {
 interface Exchange {
   request: Request;
   response: Response;
-  asked: AskedOfApp;
+  asked: AppTarget;
 }
 
 /** Answers a request to an endpoint that the app's configuration declares. */
@@ -218,7 +218,7 @@ class Rest {
 
 export function headersOf(
   request: Request,
-  { isOwnOrigin, cookiePrefix }: Pick<AskedOfApp, "isOwnOrigin" | "cookiePrefix">,
+  { isOwnOrigin, cookiePrefix }: Pick<AppTarget, "isOwnOrigin" | "cookiePrefix">,
 ) {
   return requestHeaders(request, { isOwnOrigin, cookiePrefix, client: request.ip });
 }

@@ -23,7 +23,7 @@ import { nothing } from "../../schemas/http/nothing.ts";
 import { CrawlCallQuery } from "../../schemas/rendering/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
 import { blameCursor } from "../http/blame-cursor.ts";
-import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { CrawlEvents } from "./crawl-events.ts";
 import { readCrawl } from "./crawl-reader.ts";
@@ -48,7 +48,7 @@ interface CrawlRouteParts {
   readMs?: number;
 }
 
-type CrawlAsked<Q = unknown> = Asked<z.output<typeof CrawlPath>, Q>;
+type CrawlAsked<Q = unknown> = RouteRequest<z.output<typeof CrawlPath>, Q>;
 
 const START_CRAWL = {
   tag: "Crawls",
@@ -134,13 +134,13 @@ export function crawlRoutes(parts: CrawlRouteParts): Route[] {
 }
 
 function start(parts: CrawlRouteParts) {
-  return async ({ caller, body, signal }: Asked<unknown, unknown, CrawlRequest>) => ({
+  return async ({ caller, body, signal }: RouteRequest<unknown, unknown, CrawlRequest>) => ({
     result: await startCrawl(parts, caller.accountId, body, signal),
   });
 }
 
 function list({ actors }: CrawlRouteParts) {
-  return async ({ caller, query, signal }: Asked<unknown, CrawlsQuery>) => {
+  return async ({ caller, query, signal }: RouteRequest<unknown, CrawlsQuery>) => {
     const { cursor, status, limit: count } = query;
     const page = { count, ...(cursor !== undefined && { cursor }), ...(status && { status }) };
     const listed = await actors

@@ -14,8 +14,8 @@ export interface AppOf {
   app: string;
 }
 
-/** The request to an app, without its body. */
-export interface AskedOfApp extends AppOf {
+/** Which app a request addresses, and how. */
+export interface AppTarget extends AppOf {
   /** The path that the app sees, with its query. */
   path: string;
   isOwnOrigin: boolean;
@@ -30,7 +30,7 @@ interface Locals {
   /** Set when a route matched. */
   route?: Route;
   /** Set for requests to apps. Their paths belong to the app and are no labels of metrics. */
-  askedOfApp?: AskedOfApp;
+  appTarget?: AppTarget;
   /** Set by `authenticate`. */
   caller?: Caller;
   /** Set by `readBody`, unparsed. */

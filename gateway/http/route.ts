@@ -8,7 +8,7 @@ import type { CursorInfo, ResultInfo } from "../../schemas/http/envelope.ts";
 import type { Caller } from "./caller.ts";
 
 /** The parsed request that a handler receives. */
-export interface Asked<P = unknown, Q = unknown, B = unknown> {
+export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   parameters: P;
   query: Q;
   body: B;
@@ -104,14 +104,14 @@ type RouteParts<
         answer: Answers<R> | Bare<R>;
         /** The router writes the answer. Handlers use `response` only to notice when the client has it. */
         handle(
-          asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
+          asked: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>,
           response: Response,
         ): Promise<Answer<z.input<R>>>;
       }
     | {
         answer: Streamed;
         handle(
-          asked: Asked<z.output<P>, z.output<Q>, z.output<B>>,
+          asked: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>,
           response: Response,
         ): Promise<void>;
       }
@@ -120,7 +120,7 @@ type RouteParts<
 /** A route without its own types, as the router stores it. */
 export type Route = Declaration<z.ZodType, z.ZodType, z.ZodType> & {
   answer: Answers<z.ZodType> | Bare<z.ZodType> | Streamed;
-  handle(asked: Asked, response: Response): Promise<Answer<unknown> | undefined>;
+  handle(asked: RouteRequest, response: Response): Promise<Answer<unknown> | undefined>;
 };
 
 export function defineRoute<

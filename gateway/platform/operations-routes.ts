@@ -12,7 +12,7 @@ import {
   WireWholeDeadLetter,
 } from "../../schemas/http/operations.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
-import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import type { DeadLetter, DeadLetters, Operations } from "./operations.ts";
 
 const BY_SESSION = "(needs an administrator's session; tokens are refused)";
@@ -100,7 +100,7 @@ export function operationsRoutes(operations: Operations): Route[] {
     defineRoute({ ...LIST_DEAD_LETTERS, handle: listDeadLetters(deadLetters) }),
     defineRoute({
       ...GET_DEAD_LETTER,
-      async handle({ parameters }: Asked<DeadLetterPath>) {
+      async handle({ parameters }: RouteRequest<DeadLetterPath>) {
         const letter = await letterOf(deadLetters, parameters);
         return { result: { ...wireLetter(letter), input: letter.input ?? null } };
       },
@@ -165,7 +165,7 @@ function showStorage(operations: Operations) {
 }
 
 function listDeadLetters(letters: DeadLetters) {
-  return async ({ query: { after, per_page: count } }: Asked<unknown, DeadLettersQuery>) => {
+  return async ({ query: { after, per_page: count } }: RouteRequest<unknown, DeadLettersQuery>) => {
     const found = await letters.list({ after, count: count + 1 });
     const result = found.slice(0, count).map(wireLetter);
     const cursor = found.length > count ? { cursor: String(result.at(-1)?.sequence) } : {};
@@ -174,7 +174,7 @@ function listDeadLetters(letters: DeadLetters) {
 }
 
 function onLetter(letters: DeadLetters, act: "retry" | "drop") {
-  return async ({ parameters, caller, logger }: Asked<DeadLetterPath>) => {
+  return async ({ parameters, caller, logger }: RouteRequest<DeadLetterPath>) => {
     const letter = await letterOf(letters, parameters);
     await letters[act](letter);
     const { sequence, address, message } = letter;

@@ -9,7 +9,7 @@ import {
   WireTrace,
 } from "../../schemas/http/operations.ts";
 import { type RequestStep, STEPS_SHOWN_MAX } from "../../schemas/request-step.ts";
-import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import type { Operations } from "./operations.ts";
 
 const TRACE_REQUEST = {
@@ -42,7 +42,7 @@ export function traceRoutes({ steps }: Pick<Operations, "steps">): Route[] {
   return [
     defineRoute({
       ...TRACE_REQUEST,
-      async handle({ parameters, signal }: Asked<z.output<typeof AccountRequestPath>>) {
+      async handle({ parameters, signal }: RouteRequest<z.output<typeof AccountRequestPath>>) {
         const { account_id: accountId, request_id: id } = parameters;
         return shown(id, ofAccount(await steps(id, signal), accountId));
       },
@@ -52,7 +52,7 @@ export function traceRoutes({ steps }: Pick<Operations, "steps">): Route[] {
       async handle({
         parameters: { request_id: id },
         signal,
-      }: Asked<z.output<typeof RequestPath>>) {
+      }: RouteRequest<z.output<typeof RequestPath>>) {
         return shown(id, await steps(id, signal));
       },
     }),

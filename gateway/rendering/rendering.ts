@@ -23,7 +23,7 @@ import {
 import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import { PICTURE_MEDIA_TYPES, ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { render } from "../../schemas/rendering/render.ts";
-import { type Asked, defineRoute, type Route } from "../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { type JobsParts, orAsJob } from "./jobs/start-job.ts";
 
@@ -132,7 +132,7 @@ export function renderingRoutes(
 }
 
 function renderPdf(parts: RenderingParts) {
-  return async (asked: Asked<unknown, RenderQuery, PdfRequest>, response: Response) => {
+  return async (asked: RouteRequest<unknown, RenderQuery, PdfRequest>, response: Response) => {
     const { caller, body, signal } = asked;
     const { accountId } = caller;
     const task = { ...(await admit(parts, asked)), parameters: body };
@@ -144,7 +144,10 @@ function renderPdf(parts: RenderingParts) {
 }
 
 function takeScreenshot(parts: RenderingParts) {
-  return async (asked: Asked<unknown, RenderQuery, ScreenshotRequest>, response: Response) => {
+  return async (
+    asked: RouteRequest<unknown, RenderQuery, ScreenshotRequest>,
+    response: Response,
+  ) => {
     const { caller, body, signal } = asked;
     const { accountId } = caller;
     const task = { ...(await admit(parts, asked)), parameters: body };
@@ -192,7 +195,7 @@ function inForm(form: AnswerForm, answer: Omit<Rendered, "mediaType">): Rendered
 }
 
 function getUsage({ actors, browserMsPerDay }: RenderingParts) {
-  return async ({ caller }: Asked) => {
+  return async ({ caller }: RouteRequest) => {
     const { today, resetsAt, days } = await actors.call(account, caller.accountId, "getUsage", {});
     return {
       result: {
@@ -209,7 +212,7 @@ function getUsage({ actors, browserMsPerDay }: RenderingParts) {
 /** Returns the fields that every task begins with, once the account has browser time left. */
 async function admit(
   { actors, browserMsPerDay, now }: RenderingParts,
-  { caller: { accountId }, query, signal }: Asked<unknown, RenderQuery>,
+  { caller: { accountId }, query, signal }: RouteRequest<unknown, RenderQuery>,
 ) {
   const limit = { limitMs: browserMsPerDay };
   await actors.call(account, accountId, "admitRendering", limit, { signal });

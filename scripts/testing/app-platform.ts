@@ -9,7 +9,7 @@ import type { AppConfig } from "../../schemas/apps/app-config.ts";
 import { type Credentials, RoleProcess } from "./role-process.ts";
 import { until } from "./until.ts";
 
-export interface Told {
+export interface AppResponse {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
@@ -68,11 +68,16 @@ export class AppPlatform implements AsyncDisposable {
   }
 
   /** At our address, or at the app's own origin. */
-  ask(app: string, path: string, asking: Asking = {}, { ownOrigin = false } = {}): Promise<Told> {
+  ask(
+    app: string,
+    path: string,
+    asking: Asking = {},
+    { ownOrigin = false } = {},
+  ): Promise<AppResponse> {
     const { method = "GET", headers = {}, body } = asking;
     const url = new URL(ownOrigin ? path : `/apps/${this.accountId}/${app}${path}`, this.url);
     const host = ownOrigin ? this.hostOf(app) : url.host;
-    const { promise, resolve, reject } = Promise.withResolvers<Told>();
+    const { promise, resolve, reject } = Promise.withResolvers<AppResponse>();
     const sent = ask(url, { method, headers: { ...headers, host } }, async (response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of response) chunks.push(chunk);

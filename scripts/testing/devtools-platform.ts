@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { type ClientOptions, WebSocket } from "ws";
 import { type Credentials, RoleProcess } from "./role-process.ts";
 
-export interface Asked {
+export interface JsonResponse {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a test looks at the answer of whatever route it asked.
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads the response of any route.
   body: any;
 }
 
@@ -46,7 +46,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return `${base}/accounts/${account}/browser-rendering/devtools`;
   }
 
-  async ask(method: string, path: string, json?: unknown): Promise<Asked> {
+  async ask(method: string, path: string, json?: unknown): Promise<JsonResponse> {
     const response = await fetch(this.url + path, {
       method,
       headers: {

@@ -30,7 +30,7 @@ export type Outcome = { result: TurnResult } | { error: ProcessError };
 const PACKED_BYTES_MIN = 512;
 
 /** An answered message: its id, and the call if its client reports which calls it has settled. */
-export interface Asked {
+export interface AnsweredMessage {
   id: string;
   call?: CallId | undefined;
 }
@@ -90,7 +90,7 @@ export class Replies {
   }
 
   /** Once of each id. */
-  put({ id, call }: Asked, outcome: Outcome): void {
+  put({ id, call }: AnsweredMessage, outcome: Outcome): void {
     const packed = pack(outcome);
     const position = this.#last + 1;
     this.#database.own(

@@ -120,15 +120,15 @@ export function errorReader(
   };
 }
 
-interface ToldError {
+interface WireError {
   code: number;
   message: string;
   source?: { pointer: string };
 }
 
-function firstError(body: string): ToldError | undefined {
+function firstError(body: string): WireError | undefined {
   try {
-    return (JSON.parse(body) as { errors?: ToldError[] }).errors?.[0];
+    return (JSON.parse(body) as { errors?: WireError[] }).errors?.[0];
   } catch {
     return undefined; // What is before the API may answer in other words.
   }

@@ -20,7 +20,7 @@ import { methodOf } from "./methods.ts";
 import type { OpenAgent } from "./open-agent.ts";
 import { toProcessError } from "./process-errors.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
-import type { Asked, Outcome } from "./replies.ts";
+import type { AnsweredMessage, Outcome } from "./replies.ts";
 
 /** The message of a stub: the method's arguments, and the start properties of the agent. */
 interface Invocation {
@@ -114,7 +114,7 @@ export class TurnTaker {
     }
   }
 
-  async #run(asked: Asked, input: TurnInput, isKept: boolean): Promise<Outcome> {
+  async #run(asked: AnsweredMessage, input: TurnInput, isKept: boolean): Promise<Outcome> {
     const { log } = this.#agent.database;
     let before: string | undefined;
     let outcome: Outcome;

@@ -7,7 +7,7 @@ import type { Pace } from "./pace-state.ts";
  */
 export const HOST_AWAY_DEFAULT_MS_MAX = 600_000;
 
-export interface Asked {
+export interface RequestedPause {
   /** Pause that the host named (Retry-After), or 0. */
   awayMs: number;
   /** Start of the request that got this response. */
@@ -19,7 +19,7 @@ export interface Asked {
  * Pauses a host after a 429 or 503: for the named time, or else twice as long as the last time. Responses to requests
  * from before the pause do not lengthen it.
  */
-export function pauseHost(pace: Pace, { awayMs, startedAt, now }: Asked): Pace {
+export function pauseHost(pace: Pace, { awayMs, startedAt, now }: RequestedPause): Pace {
   const isNew = startedAt >= pace.awayUntil;
   const busy = (pace.busy ?? 0) + (isNew ? 1 : 0);
   const unsaidMs = isNew ? Math.min(HOST_AWAY_MS * 2 ** (busy - 1), HOST_AWAY_DEFAULT_MS_MAX) : 0;

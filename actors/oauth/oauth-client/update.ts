@@ -12,7 +12,7 @@ import type { Domain, LiveClient } from "./oauth-client-state.ts";
 import { checkPromotable, checkStaysPublic } from "./promotion.ts";
 import { secretLog } from "./secrets.ts";
 
-type Asked = Input<(typeof oauthClient)["messages"]["update"]>;
+type Update = Input<(typeof oauthClient)["messages"]["update"]>;
 
 interface Updated {
   state: LiveClient;
@@ -21,7 +21,7 @@ interface Updated {
   checkAt: number | null | undefined;
 }
 
-export function update(state: LiveClient, asked: Asked, now: number): Updated {
+export function update(state: LiveClient, asked: Update, now: number): Updated {
   const registration = merge(state.registration, asked.patch);
   checkSettings(registration);
   const { domain, checkAt, logs: domainLogs } = verifyAnew(state, asked, now);
@@ -58,7 +58,7 @@ export function checkSettings(registration: Registration): void {
   throw new ActorError("invalid_request", "Cannot accept client: see its faults", { faults });
 }
 
-function merge(before: Registration, patch: Asked["patch"]): Registration {
+function merge(before: Registration, patch: Update["patch"]): Registration {
   const merged: Record<string, unknown> = { ...before };
   for (const [field, value] of Object.entries(patch)) {
     if (value === null) delete merged[field];
@@ -75,7 +75,7 @@ interface Verifying {
 }
 
 /** To name the client's URL is to ask for its verification, whether or not it is another. */
-function verifyAnew(state: LiveClient, { patch, pace }: Asked, now: number): Verifying {
+function verifyAnew(state: LiveClient, { patch, pace }: Update, now: number): Verifying {
   const { domain } = state;
   const { clientUri } = patch;
   if (clientUri === undefined) return { domain, checkAt: undefined, logs: [] };
@@ -91,7 +91,7 @@ function verifyAnew(state: LiveClient, { patch, pace }: Asked, now: number): Ver
  */
 function checkVisibility(
   state: LiveClient,
-  asked: Pick<Asked, "visibility"> & { registration: Registration; domain: Domain | undefined },
+  asked: Pick<Update, "visibility"> & { registration: Registration; domain: Domain | undefined },
 ): boolean {
   const { visibility, registration, domain } = asked;
   if (state.visibility === "public") {

@@ -13,7 +13,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import type { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { pageOf } from "../../http/listing.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const LIST_ACCOUNTS = {
   method: "get",
@@ -59,7 +59,10 @@ export function accountRoutes(actors: ActorClient): Route[] {
 }
 
 function listAccounts(actors: ActorClient) {
-  return async ({ caller, query }: Asked<unknown, Listing & { name?: string | undefined }>) => {
+  return async ({
+    caller,
+    query,
+  }: RouteRequest<unknown, Listing & { name?: string | undefined }>) => {
     const ids = caller.accountIds ?? [caller.accountId];
     const own = await Promise.all(ids.map((id) => wireAccount(actors, id)));
     return pageOf(
@@ -70,13 +73,13 @@ function listAccounts(actors: ActorClient) {
 }
 
 function getAccount(actors: ActorClient) {
-  return async ({ caller }: Asked) => {
+  return async ({ caller }: RouteRequest) => {
     return { result: await wireAccount(actors, caller.accountId) };
   };
 }
 
 function getUser(actors: ActorClient) {
-  return async ({ caller }: Asked) => {
+  return async ({ caller }: RouteRequest) => {
     const { accountId, tokenId, session } = caller;
     if (session && caller.userId) {
       const { userId: id } = caller;

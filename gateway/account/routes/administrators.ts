@@ -11,7 +11,7 @@ import { INSTALLATION_KEY, installation } from "../../../schemas/account/install
 import { user } from "../../../schemas/account/user.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const ADMINISTRATORS = "/installation/administrators";
 
@@ -79,7 +79,7 @@ export function administratorRoutes(actors: ActorClient): Route[] {
 }
 
 function addAdministrator(actors: ActorClient) {
-  return async ({ body, caller, logger }: Asked<unknown, unknown, AddAdministrator>) => {
+  return async ({ body, caller, logger }: RouteRequest<unknown, unknown, AddAdministrator>) => {
     // Refuses an unknown address.
     const { id: userId, email } = await actors.call(user, body.email, "get", {});
     await actors.call(installation, INSTALLATION_KEY, "addAdministrator", { userId, email });
@@ -89,7 +89,11 @@ function addAdministrator(actors: ActorClient) {
 }
 
 function removeAdministrator(actors: ActorClient) {
-  return async ({ parameters, caller, logger }: Asked<z.output<typeof AdministratorPath>>) => {
+  return async ({
+    parameters,
+    caller,
+    logger,
+  }: RouteRequest<z.output<typeof AdministratorPath>>) => {
     const { user_id: userId } = parameters;
     await actors.call(installation, INSTALLATION_KEY, "removeAdministrator", { userId });
     logger.info({ by: caller.userId, administrator: userId }, "administrator removed");

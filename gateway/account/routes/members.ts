@@ -23,13 +23,13 @@ import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { newInvitation } from "../invitation-text.ts";
 
 const MEMBERS = "/accounts/{account_id}/members";
 const MEMBER = `${MEMBERS}/{member_id}`;
 
-type OfMember<B = unknown> = Asked<z.output<typeof MemberPath>, unknown, B>;
+type OfMember<B = unknown> = RouteRequest<z.output<typeof MemberPath>, unknown, B>;
 
 const INVITE_MEMBER = {
   tag: "Members",
@@ -147,7 +147,7 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
 }
 
 function inviteMember({ actors, publicUrl }: MemberParts) {
-  return async ({ caller, body }: Asked<unknown, unknown, InviteMember>) => {
+  return async ({ caller, body }: RouteRequest<unknown, unknown, InviteMember>) => {
     const { text, id, secretHash } = newInvitation(caller.accountId);
     const invitation = await actors.call(account, caller.accountId, "invite", {
       id,
@@ -167,7 +167,7 @@ function inviteMember({ actors, publicUrl }: MemberParts) {
 }
 
 function listMembers({ actors }: MemberParts) {
-  return async ({ caller, query }: Asked<unknown, MembersQuery>) => {
+  return async ({ caller, query }: RouteRequest<unknown, MembersQuery>) => {
     const { status, order } = query;
     const members = (await membersOf(actors, caller.accountId)).filter(
       (member) => status === undefined || member.status === status,

@@ -7,7 +7,7 @@ import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const LIST_SESSIONS = {
   tag: "Sessions",
@@ -46,7 +46,7 @@ export function sessionRoutes(actors: ActorClient): Route[] {
 }
 
 function listSessions(actors: ActorClient) {
-  return async ({ caller }: Asked) => {
+  return async ({ caller }: RouteRequest) => {
     const { userId, email } = personOf(caller);
     const { sessionIds } = await actors.call(user, email, "listSessions", { userId });
     const found = await Promise.all(
@@ -57,7 +57,7 @@ function listSessions(actors: ActorClient) {
 }
 
 function endSession(actors: ActorClient) {
-  return async ({ caller, parameters }: Asked<z.output<typeof SessionPath>>) => {
+  return async ({ caller, parameters }: RouteRequest<z.output<typeof SessionPath>>) => {
     const { session_id: id } = parameters;
     const { userId } = personOf(caller);
     // Refuses the session of another person.

@@ -25,7 +25,7 @@ import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { newToken } from "../api-token-text.ts";
 import { checkExpiry, checkHeld, checkResources, type TokenTimes } from "./token-checks.ts";
 import { permissionGroup, wireToken, wireValidity } from "./wire-token.ts";
@@ -168,7 +168,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
 }
 
 function createToken({ actors, now }: TokenParts) {
-  return async ({ caller, body }: Asked<unknown, unknown, CreateToken>) => {
+  return async ({ caller, body }: RouteRequest<unknown, unknown, CreateToken>) => {
     checkResources(body, caller.accountId);
     checkExpiry(body, now());
     const permissions = requestedPermissions(body);
@@ -189,7 +189,7 @@ function createToken({ actors, now }: TokenParts) {
 }
 
 function listTokens({ actors, now }: TokenParts) {
-  return async ({ caller, query }: Asked<unknown, TokensQuery>) => {
+  return async ({ caller, query }: RouteRequest<unknown, TokensQuery>) => {
     const { tokens } = await actors.call(account, caller.accountId, "listTokens", {});
     const wire = async (token: TokenEntry) =>
       wireToken(token, {
@@ -210,7 +210,7 @@ function listTokens({ actors, now }: TokenParts) {
 }
 
 function getToken({ actors, now }: TokenParts) {
-  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
+  return async ({ caller, parameters }: RouteRequest<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     const token = await actors.call(account, caller.accountId, "getToken", { id });
     const hasGrantEnded = await hasEnded(actors, token.grantId);
@@ -220,7 +220,7 @@ function getToken({ actors, now }: TokenParts) {
 }
 
 function deleteToken({ actors }: TokenParts) {
-  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
+  return async ({ caller, parameters }: RouteRequest<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     await findChangeable(actors, id, caller, "delete");
     await actors.call(apiToken, id, "revoke", {});
@@ -234,7 +234,7 @@ function updateToken({ actors, now }: TokenParts) {
     caller,
     parameters: { token_id: id },
     body,
-  }: Asked<z.output<typeof TokenPath>, unknown, UpdateToken>) => {
+  }: RouteRequest<z.output<typeof TokenPath>, unknown, UpdateToken>) => {
     const { accountId } = caller;
     checkResources(body, accountId);
     // A token that has expired may keep its time.
@@ -254,7 +254,7 @@ function updateToken({ actors, now }: TokenParts) {
 }
 
 function rollToken({ actors }: TokenParts) {
-  return async ({ caller, parameters }: Asked<z.output<typeof TokenPath>>) => {
+  return async ({ caller, parameters }: RouteRequest<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     const {
       createdAt: _at,
@@ -295,7 +295,7 @@ async function ownToken(actors: ActorClient, { accountId, tokenId, clientId }: C
   return tokens.find(({ id }) => id === tokenId);
 }
 
-async function verifyToken({ caller }: Asked) {
+async function verifyToken({ caller }: RouteRequest) {
   return { result: { id: caller.tokenId, status: "active" as const, ...wireValidity(caller) } };
 }
 

@@ -21,7 +21,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { CALL_DEADLINE_MS_MAX, JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { pageOf } from "../../http/listing.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const AGENTS = "/accounts/{account_id}/apps/{app}/agents";
 const AGENT = `${AGENTS}/{class_name}/{agent}`;
@@ -102,7 +102,11 @@ export function agentRoutes(parts: AgentRouteParts): Route[] {
 }
 
 function listAgents({ actors, agents }: AgentRouteParts) {
-  return async ({ caller, parameters, query }: Asked<z.output<typeof AppPath>, AgentsQuery>) => {
+  return async ({
+    caller,
+    parameters,
+    query,
+  }: RouteRequest<z.output<typeof AppPath>, AgentsQuery>) => {
     const of = appKey(caller.accountId, parameters.app);
     await actors.call(app, of, "get", {});
     const { class_name: className, contains = "" } = query;
@@ -116,7 +120,7 @@ function listAgents({ actors, agents }: AgentRouteParts) {
 }
 
 function getAgent(parts: AgentRouteParts) {
-  return async ({ parameters }: Asked<AgentPath>) => {
+  return async ({ parameters }: RouteRequest<AgentPath>) => {
     const key = await keyOf(parts, parameters);
     const found = await parts.actors.call(agent, key, "inspect", {});
     const { state, nextWakeAt } = found;
@@ -139,7 +143,7 @@ function getAgent(parts: AgentRouteParts) {
 }
 
 function queryAgent(parts: AgentRouteParts) {
-  return async ({ parameters, body: { sql } }: Asked<AgentPath, unknown, QueryAgent>) => {
+  return async ({ parameters, body: { sql } }: RouteRequest<AgentPath, unknown, QueryAgent>) => {
     const key = await keyOf(parts, parameters);
     const { columns, rows, isCut } = await parts.actors.call(agent, key, "query", { sql });
     return { result: { columns, rows, is_cut: isCut } };
@@ -147,7 +151,7 @@ function queryAgent(parts: AgentRouteParts) {
 }
 
 function callAgent(parts: AgentRouteParts) {
-  return async ({ parameters, body, signal }: Asked<AgentPath, unknown, CallAgent>) => {
+  return async ({ parameters, body, signal }: RouteRequest<AgentPath, unknown, CallAgent>) => {
     const key = await keyOf(parts, parameters);
     const args = Buffer.from(JSON.stringify(body.arguments)).toString("base64");
     const asked = { method: body.method, args, isJson: true };

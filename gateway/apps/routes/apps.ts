@@ -32,7 +32,7 @@ import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { appLogSubject } from "../../../schemas/subjects.ts";
 import { pageOf } from "../../http/listing.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
 import { deployApp } from "../deploy-app.ts";
 
@@ -56,8 +56,8 @@ interface AppRouteParts {
   limits: AgentLimits;
 }
 
-type OfApp<B = unknown> = Asked<z.output<typeof AppPath>, unknown, B>;
-type OfSecret<B = unknown> = Asked<z.output<typeof AppSecretPath>, unknown, B>;
+type OfApp<B = unknown> = RouteRequest<z.output<typeof AppPath>, unknown, B>;
+type OfSecret<B = unknown> = RouteRequest<z.output<typeof AppSecretPath>, unknown, B>;
 
 const READS = { tag: "Apps", permissions: ["apps.read"] } as const;
 const WRITES = { tag: "Apps", permissions: ["apps.write"] } as const;
@@ -197,7 +197,7 @@ export function appRoutes(parts: AppRouteParts): Route[] {
 }
 
 function listApps({ actors, addresses }: AppRouteParts) {
-  return async ({ caller, query }: Asked<unknown, Listing>) => {
+  return async ({ caller, query }: RouteRequest<unknown, Listing>) => {
     const { apps } = await actors.call(appList, caller.accountId, "list", {});
     const entries = apps.map((entry) =>
       wireEntry(entry, { addresses, accountId: caller.accountId }),
@@ -207,7 +207,7 @@ function listApps({ actors, addresses }: AppRouteParts) {
 }
 
 function getUsage({ actors, limits }: AppRouteParts) {
-  return async ({ caller }: Asked) => {
+  return async ({ caller }: RouteRequest) => {
     const { agents, bytes, apps } = await actors.call(appUsage, caller.accountId, "get", {});
     return {
       result: {
@@ -255,10 +255,10 @@ function rollBack({ actors, addresses }: AppRouteParts) {
   };
 }
 
-type AskedLogs = Asked<z.output<typeof AppPath>, z.output<typeof AppLogsQuery>>;
+type LogsRequest = RouteRequest<z.output<typeof AppPath>, z.output<typeof AppLogsQuery>>;
 
 function getLogs({ actors, lines }: AppRouteParts) {
-  return async ({ caller: { accountId }, parameters, query, signal }: AskedLogs) => {
+  return async ({ caller: { accountId }, parameters, query, signal }: LogsRequest) => {
     const key = appKey(accountId, parameters.app);
     await actors.call(app, key, "get", {});
     const { limit: count = LINES_SHOWN, after, wait_seconds: waitS = 0 } = query;

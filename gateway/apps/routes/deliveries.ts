@@ -29,7 +29,7 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const AGENT = "/accounts/{account_id}/apps/{app}/agents/{class_name}/{agent}";
 const DELIVERIES = `${AGENT}/deliveries`;
@@ -153,7 +153,7 @@ export function deliveryRoutes(parts: DeliveryRouteParts): Route[] {
 }
 
 function listDeliveries({ actors }: DeliveryRouteParts) {
-  return async ({ parameters, query }: Asked<AgentPath, DeliveriesQuery>) => {
+  return async ({ parameters, query }: RouteRequest<AgentPath, DeliveriesQuery>) => {
     const key = await keyOf(actors, parameters);
     const { deliveries, before } = await actors.call(agentInbox, key, "list", pageOf(query));
     return {
@@ -164,7 +164,7 @@ function listDeliveries({ actors }: DeliveryRouteParts) {
 }
 
 function getDelivery({ actors, blobs }: DeliveryRouteParts) {
-  return async ({ parameters, signal }: Asked<DeliveryPath>) => {
+  return async ({ parameters, signal }: RouteRequest<DeliveryPath>) => {
     const key = await keyOf(actors, parameters);
     const number = Number(parameters.delivery_id);
     const { delivery, request } = await actors.call(agentInbox, key, "get", { number });
@@ -183,7 +183,7 @@ function replayDeliveries({ actors }: DeliveryRouteParts) {
   return async ({
     parameters,
     body: { from, to, status },
-  }: Asked<AgentPath, unknown, ReplayDeliveries>) => {
+  }: RouteRequest<AgentPath, unknown, ReplayDeliveries>) => {
     const key = await keyOf(actors, parameters);
     const wanted = { ...endOf("from", from), ...endOf("to", to), ...(status && { status }) };
     return { result: await actors.call(agentInbox, key, "replay", wanted) };
@@ -191,7 +191,7 @@ function replayDeliveries({ actors }: DeliveryRouteParts) {
 }
 
 function replayDelivery({ actors }: DeliveryRouteParts) {
-  return async ({ parameters }: Asked<DeliveryPath>) => {
+  return async ({ parameters }: RouteRequest<DeliveryPath>) => {
     const key = await keyOf(actors, parameters);
     const number = Number(parameters.delivery_id);
     // A delivery that does not exist cannot be replayed.
@@ -202,7 +202,7 @@ function replayDelivery({ actors }: DeliveryRouteParts) {
 }
 
 function listWebhooks({ actors }: DeliveryRouteParts) {
-  return async ({ parameters, query }: Asked<AgentPath, WebhooksQuery>) => {
+  return async ({ parameters, query }: RouteRequest<AgentPath, WebhooksQuery>) => {
     const key = await keyOf(actors, parameters);
     const { webhooks, before } = await actors.call(outgoingWebhook, key, "list", pageOf(query));
     return {
@@ -213,7 +213,7 @@ function listWebhooks({ actors }: DeliveryRouteParts) {
 }
 
 function getWebhook({ actors, blobs }: DeliveryRouteParts) {
-  return async ({ parameters, signal }: Asked<WebhookPath>) => {
+  return async ({ parameters, signal }: RouteRequest<WebhookPath>) => {
     const key = await keyOf(actors, parameters);
     const number = Number(parameters.webhook_id);
     const found = await actors.call(outgoingWebhook, key, "get", { number });
@@ -229,7 +229,7 @@ function getWebhook({ actors, blobs }: DeliveryRouteParts) {
 }
 
 function sendTest({ actors }: DeliveryRouteParts) {
-  return async ({ parameters, body }: Asked<AgentPath, unknown, TestWebhook>) => {
+  return async ({ parameters, body }: RouteRequest<AgentPath, unknown, TestWebhook>) => {
     const key = await keyOf(actors, parameters);
     const { url, secret } = body;
     const names = [secret ?? []].flat().map((name) => ({ name }));
@@ -239,7 +239,7 @@ function sendTest({ actors }: DeliveryRouteParts) {
 }
 
 function resend({ actors }: DeliveryRouteParts) {
-  return async ({ parameters }: Asked<WebhookPath>) => {
+  return async ({ parameters }: RouteRequest<WebhookPath>) => {
     const key = await keyOf(actors, parameters);
     const number = Number(parameters.webhook_id);
     return { result: wireWebhook(await actors.call(outgoingWebhook, key, "resend", { number })) };

@@ -209,7 +209,7 @@ export class AgentSocket {
   }
 
   /** The agent's host may be dying or moving: until it answers, the client waits and notices nothing. */
-  async #tell<N extends Told>(
+  async #tell<N extends SocketEvent>(
     message: N,
     input: z.input<(typeof agent.messages)[N]["input"]>,
   ): Promise<{ isPending?: boolean | undefined }> {
@@ -236,7 +236,7 @@ async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-type Told = "connect" | "frames" | "disconnect";
+type SocketEvent = "connect" | "frames" | "disconnect";
 
 function closeOf(error: unknown): SocketClose {
   if (!(error instanceof ActorError)) return FAILED;

@@ -25,7 +25,7 @@ const PING_MS = 500;
 setFlagsFromString("--expose-gc");
 const collectGarbage: () => void = runInNewContext("gc");
 
-interface Told {
+interface ReceivedMessage {
   message: string;
   number: number;
   frames: number;
@@ -33,7 +33,7 @@ interface Told {
 
 /** A gateway's sockets, an app that lets everybody in, and an agent that does as it is told to. */
 async function world() {
-  const told: Told[] = [];
+  const told: ReceivedMessage[] = [];
   const asked: string[] = [];
   /** The opening requests of sockets, as long as anything references them. */
   const begun: WeakRef<object>[] = [];

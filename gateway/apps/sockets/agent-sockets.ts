@@ -19,7 +19,7 @@ import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts"
 import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
-import type { AskedOfApp } from "../../http/locals.ts";
+import type { AppTarget } from "../../http/locals.ts";
 import type { Admission, SocketRoute } from "../../http/socket-router.ts";
 import { type AppAddresses, readAppRequest, seenOriginOf } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
@@ -125,7 +125,7 @@ export class AgentSockets implements SocketRoute {
     this.#leave();
   }
 
-  #asked({ headers, url, socket }: IncomingMessage): AskedOfApp | undefined {
+  #asked({ headers, url, socket }: IncomingMessage): AppTarget | undefined {
     const asked = { host: headers.host, url, port: socket.localPort };
     return readAppRequest(this.#parts.addresses, asked);
   }

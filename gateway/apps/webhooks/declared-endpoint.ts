@@ -41,7 +41,7 @@ interface WebhookParts {
   room: Pick<AccountRoom, "check">;
 }
 
-interface AskedWebhook {
+interface IncomingWebhook {
   accountId: string;
   app: string;
   config: AppConfig;
@@ -81,7 +81,7 @@ export function webhookEndpoints(parts: WebhookParts) {
   const held: HeldBodies = { bytes: 0 };
   const heavy = new HeavyInboxes();
   return {
-    async answer(asked: AskedWebhook): Promise<WebhookAnswer> {
+    async answer(asked: IncomingWebhook): Promise<WebhookAnswer> {
       try {
         return await take(asked, { ...parts, held, heavy });
       } catch (error) {
@@ -94,7 +94,7 @@ export function webhookEndpoints(parts: WebhookParts) {
 
 type TakeParts = WebhookParts & { held: HeldBodies; heavy: HeavyInboxes };
 
-async function take(asked: AskedWebhook, parts: TakeParts): Promise<WebhookAnswer> {
+async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAnswer> {
   const { declared, request, config } = asked;
   const { endpoint } = declared;
   if (request.method !== "POST") {
@@ -128,7 +128,7 @@ async function take(asked: AskedWebhook, parts: TakeParts): Promise<WebhookAnswe
 }
 
 function verify(
-  { declared: { endpoint }, logger }: AskedWebhook,
+  { declared: { endpoint }, logger }: IncomingWebhook,
   secrets: readonly string[],
   { event, now }: { event: SignedEvent; now: number },
 ): void {
@@ -140,7 +140,7 @@ function verify(
 }
 
 interface VerifiedEvent {
-  asked: AskedWebhook;
+  asked: IncomingWebhook;
   key: string;
   about: { source: WebhookEndpoint["provider"]; eventId: string; eventType?: string };
   body: Buffer;
@@ -177,7 +177,7 @@ async function store(
 }
 
 async function storedBody(
-  { accountId, app, config }: AskedWebhook,
+  { accountId, app, config }: IncomingWebhook,
   body: Buffer,
   { blobs, isHeavy }: { blobs: WebhookParts["blobs"]; isHeavy: boolean },
 ): Promise<Body> {
@@ -195,7 +195,7 @@ async function storedBody(
 /** More than EVENTS_WAITING_MAX events can wait, each for as long as its tries take. */
 const ORPHANED_DAYS = 100;
 
-function secretsOf({ declared, secretOf, logger }: AskedWebhook): string[] {
+function secretsOf({ declared, secretOf, logger }: IncomingWebhook): string[] {
   const { secret } = declared.endpoint;
   const names = typeof secret === "string" ? [secret] : secret;
   const values = names.map(secretOf).filter((value) => value !== undefined && value !== "");
@@ -213,7 +213,7 @@ function schemeOf({ provider }: WebhookEndpoint) {
   return SIGNATURE_SCHEMES[provider];
 }
 
-function eventOf(request: AskedWebhook["request"], body: Buffer): SignedEvent {
+function eventOf(request: IncomingWebhook["request"], body: Buffer): SignedEvent {
   const headers = new Map<string, string>();
   for (const [name, value] of request.headers) if (!headers.has(name)) headers.set(name, value);
   const fields = readFields(body, headers.get("content-type") ?? "");

@@ -22,13 +22,13 @@ export function recordRequest({ inRequest, record }: RequestTraces): RequestHand
     const run = randomBytes(RUN_BYTES).toString("hex");
     const { requestId } = localsOf(response);
     response.once("close", () => {
-      const { route, caller, askedOfApp, refusal } = localsOf(response);
+      const { route, caller, appTarget, refusal } = localsOf(response);
       const error = refusal ?? (response.writableFinished ? undefined : "cancelled");
       const path = pathOf(request.originalUrl);
       const account =
-        caller?.accountId ?? askedOfApp?.accountId ?? GIT_ACCOUNT.exec(path)?.groups?.account;
+        caller?.accountId ?? appTarget?.accountId ?? GIT_ACCOUNT.exec(path)?.groups?.account;
       // The path of an app's request belongs to the app.
-      const name = route?.path ?? (askedOfApp ? `app ${askedOfApp.app}` : placeOf(path));
+      const name = route?.path ?? (appTarget ? `app ${appTarget.app}` : placeOf(path));
       record({
         ...{
           run,

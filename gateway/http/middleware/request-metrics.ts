@@ -30,8 +30,8 @@ export function requestMetrics(registry: Registry, counts: RequestCounts): Reque
     response.once("close", () => {
       inFlight.dec();
       const method = METHODS.has(request.method) ? request.method : "other";
-      const { route, askedOfApp } = localsOf(response);
-      const path = route?.path ?? (askedOfApp ? "app" : "other");
+      const { route, appTarget } = localsOf(response);
+      const path = route?.path ?? (appTarget ? "app" : "other");
       const ms = performance.now() - startedAt;
       const status = statusOf(response);
       requests.inc({ method, route: path, status });

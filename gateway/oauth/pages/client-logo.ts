@@ -9,7 +9,7 @@ import { methodNotAllowed } from "../../http/middleware/method-not-allowed.ts";
 import type { LiveClient } from "../clients/live-client.ts";
 
 const LOGO_PATH = "/oauth2/logos";
-const Asked = z.object({ clientId: Id, hash: Sha256 });
+const LogoPath = z.object({ clientId: Id, hash: Sha256 });
 
 /** Resolves to the path of the client's logo. Undefined while there is no copy of it. */
 export async function logoPath(
@@ -32,7 +32,7 @@ export function logoRouter(actors: ActorClient): Router {
 
 function sendLogo(actors: ActorClient): RequestHandler {
   return async ({ params: { clientId, hash } }, response, next) => {
-    const asked = Asked.safeParse({ clientId, hash });
+    const asked = LogoPath.safeParse({ clientId, hash });
     if (!asked.success) return next("router");
     try {
       const { type, base64 } = await actors.call(

@@ -35,7 +35,7 @@ import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
 import { wireChange, wireClient } from "./wire-client.ts";
 
@@ -173,7 +173,7 @@ interface ClientParts {
   pace: { pollMs: number; windowMs: number };
 }
 
-type OfClient<Q = unknown, B = unknown> = Asked<z.output<typeof OAuthClientPath>, Q, B>;
+type OfClient<Q = unknown, B = unknown> = RouteRequest<z.output<typeof OAuthClientPath>, Q, B>;
 
 /** The REST routes of OAuth clients, their secrets, their change log, and the scopes. */
 export function oauthClientRoutes(parts: ClientParts): Route[] {
@@ -195,7 +195,7 @@ export function oauthClientRoutes(parts: ClientParts): Route[] {
 }
 
 function createClient({ actors, pace }: ClientParts) {
-  return async ({ caller, body }: Asked<unknown, unknown, CreateOAuthClient>) => {
+  return async ({ caller, body }: RouteRequest<unknown, unknown, CreateOAuthClient>) => {
     const { accountId } = caller;
     const clientId = randomBytes(16).toString("hex");
     const settings = settingsOf(body);
@@ -214,7 +214,7 @@ function createClient({ actors, pace }: ClientParts) {
 }
 
 function listClients({ actors }: ClientParts) {
-  return async ({ caller, query }: Asked<unknown, OAuthClientsQuery>) => {
+  return async ({ caller, query }: RouteRequest<unknown, OAuthClientsQuery>) => {
     const { accountId } = caller;
     if (query.page !== undefined || query.per_page !== undefined)
       return clientsOfPage(actors, accountId, query);
@@ -342,7 +342,7 @@ const wireConsent = (
   is_for_this_account: accountIds.includes(accountId),
 });
 
-const changeBy = (caller: Asked["caller"]) => ({
+const changeBy = (caller: RouteRequest["caller"]) => ({
   accountId: caller.accountId,
   by: authorOf(caller),
 });

@@ -21,7 +21,7 @@ import {
 } from "../../../schemas/rendering/http/devtools.ts";
 import type { Caller } from "../../http/caller.ts";
 import { parseRequest } from "../../http/parse-request.ts";
-import type { Asked } from "../../http/route.ts";
+import type { RouteRequest } from "../../http/route.ts";
 import { upgradeOf } from "../../http/upgrade-requests.ts";
 import { type DevtoolsParts, DevtoolsSessions, type SessionOf } from "./devtools-sessions.ts";
 import { openSocket } from "./devtools-socket.ts";
@@ -29,8 +29,8 @@ import { offeredProtocol } from "./offered-protocol.ts";
 
 export type DevtoolsRoutesParts = DevtoolsParts;
 
-type OfSession<Q = unknown, B = unknown> = Asked<z.output<typeof SessionPath>, Q, B>;
-type OfTarget = Asked<z.output<typeof TargetPath>>;
+type OfSession<Q = unknown, B = unknown> = RouteRequest<z.output<typeof SessionPath>, Q, B>;
+type OfTarget = RouteRequest<z.output<typeof TargetPath>>;
 
 /** The handlers by what they do. */
 export function devtoolsHandlers(parts: DevtoolsRoutesParts) {
@@ -50,7 +50,7 @@ export function devtoolsHandlers(parts: DevtoolsRoutesParts) {
 
 function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
   return {
-    async begin({ caller, query, body }: Asked<unknown, BeginQuery, BeginBody>) {
+    async begin({ caller, query, body }: RouteRequest<unknown, BeginQuery, BeginBody>) {
       const of = await sessions.begin(caller.accountId, {
         keepAliveMs: query.keep_alive,
         allowedDomains: body.guardrails?.allowedDomains,
@@ -61,7 +61,7 @@ function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
       const result = { sessionId: of.id, webSocketDebuggerUrl: sessions.socketUrl(of), ...targets };
       return { result };
     },
-    async launch(asked: Asked<unknown, LaunchQuery>, response: Response) {
+    async launch(asked: RouteRequest<unknown, LaunchQuery>, response: Response) {
       // No session for a client that opens no WebSocket.
       upgradeOf(response);
       const { allowedDomains } = guardrailsOf(response, SessionGuardrails);
@@ -78,7 +78,7 @@ function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
 
 function sessionReads(sessions: DevtoolsSessions) {
   return {
-    async list({ caller, query }: Asked<unknown, SessionsQuery>) {
+    async list({ caller, query }: RouteRequest<unknown, SessionsQuery>) {
       const all = await sessions.list(caller.accountId);
       return { result: all.slice(query.offset, query.offset + query.limit) };
     },
@@ -157,7 +157,7 @@ interface Opening {
   targetId?: string;
 }
 
-async function open(asked: Asked, response: Response, { parts, ...opening }: Opening) {
+async function open(asked: RouteRequest, response: Response, { parts, ...opening }: Opening) {
   upgradeOf(response);
   const { mode } = guardrailsOf(response, ConnectionGuardrails);
   await openSocket(response, {

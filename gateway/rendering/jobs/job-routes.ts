@@ -14,7 +14,7 @@ import { PICTURE_MEDIA_TYPES } from "../../../schemas/rendering/http/screenshot.
 import { refusalOfJob, renderJobs } from "../../../schemas/rendering/render-jobs.ts";
 import { Id } from "../../../schemas/values.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { OF_ONE_CALL, REFUSALS, write } from "../rendering.ts";
 import type { JobsParts } from "./start-job.ts";
 
@@ -96,7 +96,7 @@ export function jobRoutes(parts: JobRouteParts): Route[] {
 }
 
 function list({ actors }: JobRouteParts) {
-  return async ({ caller, query, signal }: Asked<unknown, JobsQuery>) => {
+  return async ({ caller, query, signal }: RouteRequest<unknown, JobsQuery>) => {
     const { cursor, status, limit: count } = query;
     const page = { count, ...(cursor !== undefined && { cursor }), ...(status && { status }) };
     const listed = await actors
@@ -109,7 +109,7 @@ function list({ actors }: JobRouteParts) {
 }
 
 function get({ actors }: JobRouteParts) {
-  return async ({ caller, parameters, signal }: Asked<JobPath>) => {
+  return async ({ caller, parameters, signal }: RouteRequest<JobPath>) => {
     const job = { id: idOf(parameters) };
     const found = await actors.call(renderJobs, caller.accountId, "get", job, { signal });
     return { result: wireJob(found) };
@@ -117,7 +117,7 @@ function get({ actors }: JobRouteParts) {
 }
 
 function cancel({ actors }: JobRouteParts) {
-  return async ({ caller, parameters, signal }: Asked<JobPath>) => {
+  return async ({ caller, parameters, signal }: RouteRequest<JobPath>) => {
     const job = { id: idOf(parameters) };
     const found = await actors.call(renderJobs, caller.accountId, "cancel", job, { signal });
     return { result: wireJob(found) };
@@ -125,7 +125,7 @@ function cancel({ actors }: JobRouteParts) {
 }
 
 function readResult({ actors, jobs }: JobRouteParts) {
-  return async ({ caller, parameters, signal }: Asked<JobPath>, response: Response) => {
+  return async ({ caller, parameters, signal }: RouteRequest<JobPath>, response: Response) => {
     const asked = { id: idOf(parameters) };
     const job = await actors.call(renderJobs, caller.accountId, "get", asked, { signal });
     const { error, result, createdAt, startedAt = createdAt } = job;

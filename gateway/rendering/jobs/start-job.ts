@@ -18,7 +18,7 @@ import {
 } from "../../../schemas/rendering/render-jobs.ts";
 import { success } from "../../http/envelope.ts";
 import { prefersAsync } from "../../http/prefer.ts";
-import type { Asked } from "../../http/route.ts";
+import type { RouteRequest } from "../../http/route.ts";
 
 /** The store of requests and results of jobs, as a gateway uses it. */
 export interface JobObjects {
@@ -44,7 +44,10 @@ interface StartingParts {
   jobs?: JobsParts | undefined;
 }
 
-type Handle<B> = (asked: Asked<unknown, RenderQuery, B>, response: Response) => Promise<void>;
+type Handle<B> = (
+  asked: RouteRequest<unknown, RenderQuery, B>,
+  response: Response,
+) => Promise<void>;
 
 /** Makes the handler of a call whose client may prefer a job. */
 export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handle<B>): Handle<B> {
@@ -71,7 +74,7 @@ export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handl
 async function startJob(
   { actors, browserMsPerDay, objects, secrets }: Omit<StartingParts, "jobs"> & JobsParts,
   request: { call: RenderCall; parameters: object; webhook: JobWebhook | undefined },
-  { caller: { accountId }, query, signal }: Asked<unknown, RenderQuery>,
+  { caller: { accountId }, query, signal }: RouteRequest<unknown, RenderQuery>,
 ): Promise<RenderJob> {
   const { call, parameters, webhook } = request;
   const limit = { limitMs: browserMsPerDay };

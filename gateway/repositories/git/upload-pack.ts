@@ -60,7 +60,7 @@ export async function uploadPack(
   await serve(parts, repo, exchange, { parameters: SERVE, input, config });
 }
 
-interface Asked {
+interface GitRun {
   /** The start of the answer, before git's output. It is written only when git runs. */
   head?: Buffer;
   parameters: readonly string[];
@@ -72,7 +72,7 @@ async function serve(
   parts: GitParts,
   repo: OpenedRepo,
   exchange: FetchExchange,
-  asked: Asked,
+  asked: GitRun,
 ): Promise<void> {
   const key = keyOf(repo, exchange.request, asked);
   const known = key && (await parts.answers.find(key));
@@ -93,7 +93,7 @@ async function serve(
 function keyOf(
   { id, manifest }: OpenedRepo,
   request: IncomingMessage,
-  { parameters, input = NO_INPUT }: Asked,
+  { parameters, input = NO_INPUT }: GitRun,
 ): AnswerKey | undefined {
   if (input.length > KNOWN_QUESTION_BYTES_MAX || input.includes("have ")) return undefined;
   const { GIT_PROTOCOL: protocol = "" } = protocolOf(request);
@@ -107,7 +107,7 @@ async function sendKnown(
   { pace }: Pick<GitParts, "pace">,
   { bytes, hasPack, content }: FoundAnswer,
   { response, signal }: FetchExchange,
-  { head }: Asked,
+  { head }: GitRun,
 ): Promise<boolean> {
   const paced = new AnswerPace(response, pace);
   response.setHeader("Content-Length", bytes + (head?.length ?? 0));
@@ -142,7 +142,7 @@ async function serveByGit(
   }
 }
 
-interface Served extends Asked {
+interface Served extends GitRun {
   recording: Recording | undefined;
 }
 

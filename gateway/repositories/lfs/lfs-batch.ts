@@ -17,7 +17,7 @@ const Batch = z.object({
   objects: z.array(z.object({ oid: z.string(), size: z.number() })),
 });
 
-interface Asked {
+interface BatchObject {
   oid: string;
   size: number;
 }
@@ -25,7 +25,7 @@ interface Action {
   href: string;
   header: Record<string, string>;
 }
-interface Told extends Asked {
+interface BatchObjectAnswer extends BatchObject {
   authenticated?: true;
   actions?: Record<string, Action>;
   error?: { code: number; message: string };
@@ -51,7 +51,7 @@ export function batch(parts: LfsParts) {
     const known = new Map(used.objects.map(({ oid, bytes }) => [oid, bytes]));
     const actionAt = actionsOf(parts, request, used.address);
     const room = writing ? await roomOf(parts, used, signal) : undefined;
-    const results = objects.map((object): Told => {
+    const results = objects.map((object): BatchObjectAnswer => {
       const fault = objectFault(parts, object) ?? sizeFault(object, known);
       if (fault) return refused(object, 422, fault);
       return room ? upload(object, { known, room, actionAt }) : download(object, known, actionAt);
@@ -72,18 +72,25 @@ function checkBatch(asked: z.output<typeof Batch>): z.output<typeof Batch> {
   return asked;
 }
 
-function sizeFault({ oid, size }: Asked, known: ReadonlyMap<string, number>): string | undefined {
+function sizeFault(
+  { oid, size }: BatchObject,
+  known: ReadonlyMap<string, number>,
+): string | undefined {
   const bytes = known.get(oid) ?? size;
   return bytes === size ? undefined : `Its size is ${bytes}`;
 }
 
-const refused = ({ oid, size }: Asked, code: number, message: string): Told => ({
+const refused = ({ oid, size }: BatchObject, code: number, message: string): BatchObjectAnswer => ({
   oid,
   size,
   error: { code, message },
 });
 
-function download(object: Asked, known: ReadonlyMap<string, number>, actionAt: ActionAt): Told {
+function download(
+  object: BatchObject,
+  known: ReadonlyMap<string, number>,
+  actionAt: ActionAt,
+): BatchObjectAnswer {
   const { oid, size } = object;
   if (!known.has(oid)) return refused(object, 404, "Object does not exist");
   return { oid, size, authenticated: true, actions: { download: actionAt(`objects/${oid}`) } };
@@ -91,9 +98,9 @@ function download(object: Asked, known: ReadonlyMap<string, number>, actionAt: A
 
 /** Takes the object's space from the room. */
 function upload(
-  object: Asked,
+  object: BatchObject,
   { known, room, actionAt }: { known: ReadonlyMap<string, number>; room: Room; actionAt: ActionAt },
-): Told {
+): BatchObjectAnswer {
   const { oid, size } = object;
   if (known.has(oid)) return { oid, size };
   const fault = room.take(size);

@@ -18,7 +18,7 @@ import { LFS_QUESTION_BYTES_MAX } from "./lfs-answers.ts";
 const OBJECT_BYTES_MAX = lfsObjectBytes(GIT_SIZES);
 const TYPE = "application/vnd.git-lfs+json";
 
-interface Told {
+interface BatchObjectAnswer {
   oid: string;
   size: number;
   authenticated?: boolean;
@@ -76,7 +76,7 @@ describe("Git LFS", function () {
     operation: string,
     objects: { oid: string; size: number }[],
     token = repo.token,
-  ): Promise<Told[]> {
+  ): Promise<BatchObjectAnswer[]> {
     const json = { operation, transfers: ["basic"], ref: { name: "refs/heads/main" }, objects };
     const { status, body } = await ask(repo, "objects/batch", { json, token });
     expect(status, JSON.stringify(body)).to.equal(200);

@@ -21,7 +21,7 @@ import {
   WireTreeEntry,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import { READ_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
 import type { Repositories } from "../repositories.ts";
@@ -120,7 +120,7 @@ const COMMIT_FILES = {
   answer: { result: CommittedFiles, status: 201 },
 } as const;
 
-type OfObject = Asked<z.output<typeof ObjectPath>>;
+type OfObject = RouteRequest<z.output<typeof ObjectPath>>;
 
 /** The REST routes of a repository's content. */
 export function artifactContentRoutes(repositories: Repositories): Route[] {
@@ -141,7 +141,7 @@ export function artifactContentRoutes(repositories: Repositories): Route[] {
 }
 
 function refs({ repositories }: ContentParts) {
-  return async ({ parameters, query, signal }: Asked<RepoPath, RefsQuery>) => {
+  return async ({ parameters, query, signal }: RouteRequest<RepoPath, RefsQuery>) => {
     const { prefix, limit } = query;
     const question = questionOf(parameters, prefix);
     const cursor = readCursor(query.cursor, question, z.string());
@@ -165,7 +165,10 @@ function refs({ repositories }: ContentParts) {
 }
 
 function log({ repositories, held }: ContentParts) {
-  return async ({ parameters, query, signal }: Asked<RepoPath, LogQuery>, response: Response) => {
+  return async (
+    { parameters, query, signal }: RouteRequest<RepoPath, LogQuery>,
+    response: Response,
+  ) => {
     const reader = await repositories.reader(addressOf(parameters), signal);
     return { result: await reader.log(query.ref, query, shownTo(held, response)) };
   };
@@ -188,7 +191,7 @@ function tree({ repositories, held }: ContentParts) {
 }
 
 function diff({ repositories }: ContentParts) {
-  return async ({ parameters, query, signal }: Asked<RepoPath, DiffQuery>) => {
+  return async ({ parameters, query, signal }: RouteRequest<RepoPath, DiffQuery>) => {
     const repo = await repositories.open(addressOf(parameters), signal);
     const reader = repositories.readerOf(repo, signal);
     const find = async (ref: string) => (await reader.resolve(ref)) ?? notFound("Ref");
@@ -214,7 +217,7 @@ function diff({ repositories }: ContentParts) {
 }
 
 function makeCommit({ repositories }: ContentParts) {
-  return async ({ parameters, body, signal }: Asked<RepoPath, unknown, CommitFiles>) => {
+  return async ({ parameters, body, signal }: RouteRequest<RepoPath, unknown, CommitFiles>) => {
     const changes = body.changes.map(({ path, content, base64, mode }) => {
       if (content !== undefined) return { path, content: Buffer.from(content), mode };
       if (base64 !== undefined) return { path, content: Buffer.from(base64, "base64"), mode };

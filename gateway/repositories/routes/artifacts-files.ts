@@ -11,7 +11,7 @@ import {
   RepoPath,
 } from "../../../schemas/repositories/http/artifacts.ts";
 import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { ARCHIVE_FORMATS, type ArchiveFormat, type Archives } from "../read/read-archive.ts";
 import type { FoundFile } from "../read/read-repo.ts";
 import { sniffType } from "../read/read-type.ts";
@@ -102,7 +102,10 @@ export function artifactFileRoutes(parts: ContentParts & { archives: Archives })
 }
 
 function blob({ repositories, held }: ContentParts) {
-  return async ({ parameters, signal }: Asked<z.output<typeof ObjectPath>>, response: Response) => {
+  return async (
+    { parameters, signal }: RouteRequest<z.output<typeof ObjectPath>>,
+    response: Response,
+  ) => {
     const reader = await repositories.reader(addressOf(parameters), signal);
     const found = (await reader.blob(parameters.hash)) ?? notFound("Blob");
     await sendFile(held, found, { response, signal, typeOf: async () => BYTES });
@@ -110,12 +113,12 @@ function blob({ repositories, held }: ContentParts) {
 }
 
 function file(parts: ContentParts) {
-  return ({ query, ...asked }: Asked<RepoPath, FileQuery>, response: Response) =>
+  return ({ query, ...asked }: RouteRequest<RepoPath, FileQuery>, response: Response) =>
     sendFileAt(parts, asked, query, { response, typeOf: async () => BYTES });
 }
 
 function raw(parts: ContentParts) {
-  return ({ parameters, ...asked }: Asked<z.output<typeof RawPath>>, response: Response) => {
+  return ({ parameters, ...asked }: RouteRequest<z.output<typeof RawPath>>, response: Response) => {
     const { ref, path, ...repo } = parameters;
     // Whatever it is, it is somebody's file and no page of ours.
     const policy = "default-src 'none'; sandbox; frame-ancestors 'none'";
@@ -128,7 +131,7 @@ function raw(parts: ContentParts) {
 
 function archive({ repositories, archives }: ContentParts & { archives: Archives }) {
   return async (
-    { parameters, signal }: Asked<z.output<typeof ArchivePath>>,
+    { parameters, signal }: RouteRequest<z.output<typeof ArchivePath>>,
     response: Response,
   ) => {
     const [, ref = "", format = ""] = /^(.+)\.(tar\.gz|zip)$/s.exec(parameters.archive) ?? [];
@@ -161,7 +164,7 @@ interface SentFile {
 
 async function sendFileAt(
   { repositories, held }: ContentParts,
-  { parameters, signal }: Pick<Asked<RepoPath>, "parameters" | "signal">,
+  { parameters, signal }: Pick<RouteRequest<RepoPath>, "parameters" | "signal">,
   { ref, path }: FileQuery,
   sent: Omit<SentFile, "signal">,
 ) {

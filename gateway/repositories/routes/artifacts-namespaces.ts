@@ -11,7 +11,7 @@ import {
 } from "../../../schemas/repositories/http/artifacts.ts";
 import { WireNamespace, WireStored } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import type { Caller } from "../../http/locals.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import type { Repositories } from "../repositories.ts";
 import {
   NAMESPACE,
@@ -96,8 +96,8 @@ const DELETE_NAMESPACE = {
   answer: { result: nothing, status: 204 },
 } as const;
 
-type InAccount<Q = unknown, B = unknown> = Asked<z.output<typeof AccountPath>, Q, B>;
-type InNamespace = Asked<z.output<typeof NamespacePath>>;
+type InAccount<Q = unknown, B = unknown> = RouteRequest<z.output<typeof AccountPath>, Q, B>;
+type InNamespace = RouteRequest<z.output<typeof NamespacePath>>;
 
 /** The REST routes of an account's namespaces. */
 export function artifactNamespaceRoutes(repositories: Repositories): Route[] {

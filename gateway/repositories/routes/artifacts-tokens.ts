@@ -14,7 +14,7 @@ import {
   RevokedRepoToken,
   WireRepoToken,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import type { Repositories } from "../repositories.ts";
 import { addressOf, NAMESPACE, REPO, timeOf, wireToken } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
@@ -70,7 +70,7 @@ export function artifactTokenRoutes(repositories: Repositories): Route[] {
 }
 
 function list(repositories: Repositories) {
-  return async ({ parameters, query, signal }: Asked<RepoPath, RepoTokensQuery>) => {
+  return async ({ parameters, query, signal }: RouteRequest<RepoPath, RepoTokensQuery>) => {
     const { state, page, per_page } = query;
     const { tokens, total } = await repositories.listTokens(
       addressOf(parameters),
@@ -95,7 +95,7 @@ function mint(repositories: Repositories) {
     parameters,
     body,
     signal,
-  }: Asked<z.output<typeof NamespacePath>, unknown, MintRepoToken>) => {
+  }: RouteRequest<z.output<typeof NamespacePath>, unknown, MintRepoToken>) => {
     const address = addressOf({ ...parameters, name: body.repo });
     const token = { scope: body.scope, ttlS: body.ttl };
     const { id, plaintext, scope, expiresAt } = await repositories.mintToken(
@@ -108,7 +108,7 @@ function mint(repositories: Repositories) {
 }
 
 function revoke(repositories: Repositories) {
-  return async ({ parameters, signal }: Asked<z.output<typeof RepoTokenPath>>) => {
+  return async ({ parameters, signal }: RouteRequest<z.output<typeof RepoTokenPath>>) => {
     const { account_id, namespace, token_id } = parameters;
     await repositories.revokeToken(account_id, namespace, token_id, signal);
     return { result: { id: token_id } };

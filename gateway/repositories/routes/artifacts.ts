@@ -21,7 +21,7 @@ import {
   WireRepoDetails,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import type { RepoListing, RepoSort } from "../../../schemas/repositories/namespace.ts";
-import { type Asked, defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import type { CreatedRepo as MadeRepo, Repositories } from "../repositories.ts";
 import { forkRepo } from "../write/fork-repo.ts";
 import {
@@ -149,8 +149,8 @@ const IMPORT_REPO = {
   answer: { result: CreatedRepo, status: 201 },
 } as const;
 
-type InNamespace<Q = unknown, B = unknown> = Asked<z.output<typeof NamespacePath>, Q, B>;
-type OfRepo<Q = unknown, B = unknown> = Asked<RepoPath, Q, B>;
+type InNamespace<Q = unknown, B = unknown> = RouteRequest<z.output<typeof NamespacePath>, Q, B>;
+type OfRepo<Q = unknown, B = unknown> = RouteRequest<RepoPath, Q, B>;
 
 /** The position of a page's last entry in the requested order. */
 const Place = z.object({

@@ -20,7 +20,7 @@ export const EVENT_PARENTS_MAX = 16;
 /** Looking takes no longer: a million commits are counted in some seconds. */
 const EVENT_DESCRIBING_MS = 20_000;
 
-interface AskedPush {
+interface ReceivedPush {
   id: string;
   address: RepoAddress;
   changes: readonly (RefChange & { number: number })[];
@@ -35,7 +35,7 @@ export interface DescribedRef {
 
 export async function describePush(
   { manifests, cache, slots }: Pick<GitParts, "manifests" | "cache" | "slots">,
-  { id, address, changes, others }: AskedPush,
+  { id, address, changes, others }: ReceivedPush,
   left: AbortSignal,
 ): Promise<DescribedRef[]> {
   const signal = AbortSignal.any([left, AbortSignal.timeout(EVENT_DESCRIBING_MS)]);
@@ -54,7 +54,7 @@ export async function describePush(
 
 async function describeIn(
   view: RepoView,
-  { changes, others }: Pick<AskedPush, "changes" | "others">,
+  { changes, others }: Pick<ReceivedPush, "changes" | "others">,
   signal: AbortSignal,
 ): Promise<DescribedRef[]> {
   const described: DescribedRef[] = [];

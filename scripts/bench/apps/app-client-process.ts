@@ -47,9 +47,9 @@ function answer(question: ClientQuestion): Promise<unknown> {
   }
 }
 
-type Asked<A extends ClientQuestion["ask"]> = Extract<ClientQuestion, { ask: A }>;
+type QuestionOf<A extends ClientQuestion["ask"]> = Extract<ClientQuestion, { ask: A }>;
 
-function events({ url, inFlight, ms, status }: Asked<"events">) {
+function events({ url, inFlight, ms, status }: QuestionOf<"events">) {
   return runLoad({ inFlight, ms }, async (index) => {
     const body = JSON.stringify({
       repository: { full_name: `entity-${index % ENTITIES}` },
@@ -66,7 +66,7 @@ function events({ url, inFlight, ms, status }: Asked<"events">) {
   });
 }
 
-async function open({ url, paths, count }: Asked<"open">): Promise<number> {
+async function open({ url, paths, count }: QuestionOf<"open">): Promise<number> {
   let next = 0;
   const wasGreeted = greeted;
   const isOfAgents = paths[0] !== "/room";
@@ -91,7 +91,7 @@ async function open({ url, paths, count }: Asked<"open">): Promise<number> {
 }
 
 /** From the first request until every socket has every frame; ms. */
-async function broadcasts({ url, times, inFlight }: Asked<"broadcasts">): Promise<number> {
+async function broadcasts({ url, times, inFlight }: QuestionOf<"broadcasts">): Promise<number> {
   const goal = heard + times * sockets.length;
   const startedAt = performance.now();
   let left = times;

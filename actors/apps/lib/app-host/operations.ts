@@ -79,7 +79,7 @@ interface Asker {
   process: AppProcess;
 }
 
-type Asked<T extends Operation["type"]> = Extract<Operation, { type: T }>;
+type OperationOf<T extends Operation["type"]> = Extract<Operation, { type: T }>;
 
 export class Operations {
   readonly #parts: OperationsParts;
@@ -168,7 +168,7 @@ export class Operations {
   }
 
   async #request(
-    { className, name, request }: Asked<"agent.request">,
+    { className, name, request }: OperationOf<"agent.request">,
     asker: Asker,
   ): Promise<OperationResult> {
     const { actors, blobs, streams } = this.#parts;
@@ -183,7 +183,7 @@ export class Operations {
   }
 
   async #read(
-    { lent, part, isLeft }: Asked<"read">,
+    { lent, part, isLeft }: OperationOf<"read">,
     { process, signal }: Asker,
   ): Promise<OperationResult> {
     const { streams } = this.#parts;
@@ -205,7 +205,7 @@ export class Operations {
   }
 
   async #invoke(
-    { className, name, method, args }: Asked<"agent.invoke">,
+    { className, name, method, args }: OperationOf<"agent.invoke">,
     { app, signal }: Asker,
   ): Promise<OperationResult> {
     const key = otherAgent(app, className, name);
@@ -218,7 +218,7 @@ export class Operations {
   }
 
   async #rest(
-    { permission, namespace, request }: Asked<"rest">,
+    { permission, namespace, request }: OperationOf<"rest">,
     { app, config }: Asker,
   ): Promise<OperationResult> {
     const { blobs, bus, clock } = this.#parts;
@@ -233,7 +233,7 @@ export class Operations {
     return { type: "answer", answer: await readAnswer(blobs, answer) };
   }
 
-  async #identify({ token }: Asked<"identify">, { app }: Asker): Promise<OperationResult> {
+  async #identify({ token }: OperationOf<"identify">, { app }: Asker): Promise<OperationResult> {
     const { accountId } = readAppKey(app);
     const asked: AppTokenRequest = { accountId, token };
     const answer = AppTokenAnswer.parse(
@@ -246,7 +246,7 @@ export class Operations {
   }
 
   async #webhook(
-    { id, url, payload, secrets }: Asked<"webhook">,
+    { id, url, payload, secrets }: OperationOf<"webhook">,
     { app, address, values }: Asker,
   ): Promise<OperationResult> {
     const { actors, blobs } = this.#parts;

@@ -32,9 +32,9 @@ const loadedPage: PageAnswer = {
 
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
-  begin?: (asked: Asked) => object | undefined | Promise<object>;
+  begin?: (asked: JudgeRequest) => object | undefined | Promise<object>;
   /** Resolves when the site knows of a departure. */
-  started?: (asked: Asked) => Promise<object>;
+  started?: (asked: JudgeRequest) => Promise<object>;
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
@@ -50,7 +50,7 @@ interface Scene {
   onTold?: (message: string, input: unknown) => void | Promise<void>;
 }
 
-interface Asked {
+interface JudgeRequest {
   nth?: number;
   urls: string[];
   again?: boolean;
@@ -67,7 +67,7 @@ describe("walkTurn", () => {
     const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
     const calls: string[] = [];
-    const asked: Asked[] = [];
+    const asked: JudgeRequest[] = [];
     const mail: Envelope[] = [];
     const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 100 });
     const blobs = {
@@ -123,7 +123,7 @@ describe("walkTurn", () => {
         await scene.onTold?.(envelope.message, envelope.input);
         return true;
       },
-      async call(_: unknown, _key: string, message: string, input: Asked) {
+      async call(_: unknown, _key: string, message: string, input: JudgeRequest) {
         calls.push(input.again ? `${message} again` : message);
         asked.push(input);
         if (message === "judge") return scene.judge?.(input);

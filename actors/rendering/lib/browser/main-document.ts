@@ -15,7 +15,7 @@ import type { FilterParameters } from "./request-filter.ts";
 const ERROR_PAGE = "chrome-error://";
 
 /** The document that was asked for last. A redirect changes its address. */
-interface Asked {
+interface DocumentRequest {
   id: string;
   url: string;
   netError?: string;
@@ -39,7 +39,7 @@ export class MainDocument implements Disposable {
   readonly #hasPatterns: boolean;
   /** The request brings the files of this document; no site serves them. */
   readonly #isSubmitted: boolean;
-  #asked: Asked | undefined;
+  #asked: DocumentRequest | undefined;
   #answer: Answer | undefined;
   readonly #watching = new DisposableStack();
 
