@@ -68,22 +68,37 @@ export class RunReport {
 
   /** Prints what is known when all files have ended. */
   end(): void {
-    const slow = [...this.seconds].filter(([, s]) => s >= SLOW_S).sort(([, a], [, b]) => b - a);
-    const rows = slow
-      .slice(0, SLOWEST)
-      .map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}`);
-    if (rows.length > 0) this.#line(`== the slowest files\n${rows.join("\n")}`);
+    this.#printLongest("the slowest files", this.seconds);
+    this.#printLongest("the files that took most processor time", this.#processorSeconds());
     const failed = this.failedFiles().map((file) => {
       const { text = "" } = this.#files.get(file) ?? {};
       return `${file}\n${text.slice(Math.max(0, text.search(FAILING))).trimEnd()}`;
     });
     if (failed.length > 0) this.#line(`== what failed\n${failed.join("\n")}`);
     const took = (performance.now() - this.#startedAt) / 1_000;
-    this.#line(`== ${this.#files.size} files in ${took.toFixed(0)} s`);
+    const processor = [...this.#processorSeconds().values()].reduce((sum, s) => sum + s, 0);
+    const ofProcessor = processor > 0 ? `, ${processor.toFixed(0)} s of processor time` : "";
+    this.#line(`== ${this.#files.size} files in ${took.toFixed(0)} s${ofProcessor}`);
     for (const flaky of this.#flaky) this.#line(`flaky: ${flaky}`);
     const skipped = this.#sum("skipped");
     const counts = `${this.#sum("passed")} passed, ${this.#failures} failed`;
     this.#line(skipped > 0 ? `${counts}, ${skipped} skipped` : counts);
+  }
+
+  #printLongest(title: string, secondsOf: ReadonlyMap<string, number>): void {
+    const long = [...secondsOf].filter(([, s]) => s >= SLOW_S).sort(([, a], [, b]) => b - a);
+    const rows = long
+      .slice(0, SLOWEST)
+      .map(([file, s]) => `${s.toFixed(1).padStart(7)} s  ${file}`);
+    if (rows.length > 0) this.#line(`== ${title}\n${rows.join("\n")}`);
+  }
+
+  #processorSeconds(): Map<string, number> {
+    const known = new Map<string, number>();
+    for (const [file, { outcome }] of this.#files) {
+      if (outcome.processorSeconds !== undefined) known.set(file, outcome.processorSeconds);
+    }
+    return known;
   }
 
   /** A file with a fault of its own counts as one failure more. */

@@ -122,7 +122,25 @@ describe("run-tests", function () {
     const quick = await testFile("quick", 'it("ends", () => {});');
     const [, table = ""] = runTests(quick, slow).output.split("== the slowest files\n");
     expect(table).to.match(/^ +\d+\.\d s {2}.*slow\.test\.ts$/m);
-    expect(table).to.match(/^== 2 files in \d+ s$/m);
+    expect(table).to.match(/^== 2 files in \d+ s(, \d+ s of processor time)?$/m);
+  });
+
+  it("run() names the files that took most processor time, their processes included", async function () {
+    if (process.platform !== "linux") this.skip();
+    const work = `const end = process.cpuUsage().user + 1_200_000;
+      while (process.cpuUsage().user < end) for (let n = 0; n < 1e6; n++);`;
+    const busy = await testFile(
+      "busy",
+      `it("works", () => {
+        require("node:child_process").execFileSync(process.execPath, ["-e", ${JSON.stringify(work)}]);
+      });`,
+    );
+    const idle = await testFile(
+      "idle",
+      'it("waits", () => new Promise((resolve) => setTimeout(resolve, 1_100)));',
+    );
+    const [, table = ""] = runTests(busy, idle).output.split("took most processor time\n");
+    expect(table).to.match(/^ +[1-9][\d.]+ s {2}.*busy\.test\.ts\n/);
   });
 
   it("run() prints a result when it is there, not when its file ends", async () => {

@@ -27,6 +27,8 @@ export interface FileOutcome {
   failures: Failure[];
   /** A fault of the file itself: it does not load, or it leaves something open. */
   problem?: string;
+  /** Processor time of the file with its processes; absent where the system does not tell. */
+  processorSeconds?: number;
   /** False where the process of the file ended before its last test. */
   hasEnded: boolean;
 }

@@ -1,6 +1,7 @@
 /** Starts a process that runs test files one after another, and gives it one file at a time. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { REPOSITORY } from "../tools.ts";
@@ -51,6 +52,7 @@ export class TestWorker implements AsyncDisposable {
   async run(order: FileOrder, output: (text: string) => void): Promise<FileOutcome> {
     this.#output = output;
     const printed = this.#printed();
+    const processorBefore = processorSecondsOf(this.#child.pid);
     let problem: string | undefined;
     const timer = setTimeout(() => {
       problem = `did not end within ${FILE_MS_MAX} ms`;
@@ -59,6 +61,9 @@ export class TestWorker implements AsyncDisposable {
     const outcome = await this.#answer(order);
     clearTimeout(timer);
     this.isFit = outcome.failed === 0 && outcome.problem === undefined;
+    const processorAfter = processorSecondsOf(this.#child.pid);
+    if (processorBefore !== undefined && processorAfter !== undefined)
+      outcome.processorSeconds = processorAfter - processorBefore;
     const left = await this.#endChildren();
     if (left.length > 0) outcome.problem ??= `left processes behind: ${left.join(", ")}`;
     if (problem !== undefined) outcome.problem = problem;
@@ -129,6 +134,25 @@ export class TestWorker implements AsyncDisposable {
       held = before.slice(ready.length);
       if (ready !== "") this.#output(ready);
     });
+  }
+}
+
+/** The kernel counts processor time in these ticks a second, on every architecture that Node runs on. */
+const TICKS_PER_S = 100;
+
+/**
+ * Processor time of a process and of all its descendants that have ended and were waited for, in seconds. Undefined
+ * where /proc does not exist and for a process that has ended.
+ */
+function processorSecondsOf(pid: number | undefined): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name, in brackets, may contain spaces. After it, utime, stime, cutime and cstime are fields 12 to 15.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    return ticks / TICKS_PER_S;
+  } catch {
+    return undefined;
   }
 }
 
