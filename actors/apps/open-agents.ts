@@ -1,4 +1,4 @@
-/** Opens what a host needs to run agents: their kinds, and the processes of their apps beneath them. */
+/** Opens what a host needs to run agents: the actor kinds and the app processes that they use. */
 import type { Logger } from "pino";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -110,7 +110,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   };
 }
 
-/** Started so that it ends with this process, where that is possible. */
+/** Starts the program so that it ends with this process, if the system supports that. */
 async function programHere({ program, logger }: OpenAgentsParts): Promise<ProcessProgram> {
   const reason = await whyNotEnded();
   if (reason === undefined) return endedWithHost(program);

@@ -14,15 +14,13 @@ export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
 
 const AgentAlarmState = z.object({
   at: EpochMs.optional(),
-  /** Times that it has rung for `at`, which nobody has heard yet; absent before it first does. */
+  /** How often the alarm for `at` has fired without being handled; absent before it first fires. */
   rings: z.int().min(1).optional(),
 });
 
 /**
- * Stored at: `agentKey`
- *
- * State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often that has rung unheard;
- * forgotten when none is
+ * Stored at: `agentKey` State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often
+ * its alarm fired without being handled; forgotten when no timer is set
  */
 export const agentAlarmActor = defineActor(agentAlarm, {
   state: AgentAlarmState,
@@ -37,7 +35,7 @@ export const agentAlarmActor = defineActor(agentAlarm, {
     },
 
     heard(state, { at }) {
-      // By now it may be set anew.
+      // The alarm may have been set again meanwhile.
       if (state.at !== at || state.rings === undefined) return { state, reply: {} };
       return { forget: true, reply: {} };
     },
@@ -45,7 +43,8 @@ export const agentAlarmActor = defineActor(agentAlarm, {
     ring(state, _input, { key, now }) {
       const { at, rings = 0 } = state;
       if (at === undefined) return { state };
-      // An agent that does not open now may do so later: until it has heard, nobody else knows what is due.
+      // An agent that cannot open now may open later. Until it has handled the alarm, nothing else knows that its
+      // timer is due.
       const pause = Math.min(AGENT_ALARM_RETRY_MS * 2 ** rings, AGENT_ALARM_RETRY_MS_MAX);
       return {
         state: { at, rings: rings + 1 },

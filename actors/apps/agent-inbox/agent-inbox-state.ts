@@ -1,5 +1,6 @@
 /**
- * The stored state of an agent's inbox: counts and the turn in its value, each event in two rows, ids in other rows.
+ * The stored state of an agent's inbox: its value has counts and the turn, each event has two rows, and other rows
+ * hold ids.
  */
 import { z } from "zod";
 import { AppRequest } from "../../../schemas/apps/app-exchange.ts";
@@ -8,19 +9,19 @@ import { NumberRuns } from "../lib/event-log/number-runs.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const AgentInboxState = z.object({
-  /** Number of the next event, and of the oldest in the log. */
+  /** Number that the next event gets. `first` is the number of the oldest event in the log. */
   next: z.int().min(1),
   first: z.int().min(1),
-  /** Events to be delivered, in the order of their numbers; a replayed one is put here and its row is not written. */
+  /** Events to deliver, in the order of their numbers. A replayed event is added here; its row is not written. */
   waiting: NumberRuns,
-  /** The one that is with the agent, or waits for its next try: no other is sent before it has ended. */
+  /** The delivery that the agent handles or that waits for its next attempt. No other is sent before it has ended. */
   turn: z
     .object({
       number: z.int().min(1),
-      /** Numbers of those that were sent with it, in order. */
+      /** Numbers of the events that were sent with it, in order. */
       next: z.array(z.int().min(1)).optional(),
       attempt: z.int().min(1),
-      /** When the try began that is not answered; absent while the next one is not due. */
+      /** Start of the attempt that is not answered yet; absent while the next attempt is not due. */
       sentAt: EpochMs.optional(),
       dueAt: EpochMs.optional(),
     })
@@ -33,7 +34,7 @@ export const AgentInboxState = z.object({
   blobBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
-  /** When the reminder `resume` comes, which may be earlier than it has to. */
+  /** When the reminder `resume` comes; it may come earlier than needed. */
   resumeAt: EpochMs.optional(),
   trimAt: EpochMs.optional(),
 });

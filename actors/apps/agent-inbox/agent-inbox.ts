@@ -1,6 +1,6 @@
 /**
- * Keeps the events of one agent from when their sender hears that they arrived until the agent has had them, and a
- * while longer.
+ * Stores the events of one agent, from the response to their sender until the agent has handled them, and for a
+ * retention time after that.
  */
 import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
 import {
@@ -18,7 +18,7 @@ import { entryOf, isOver, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
-/** When a sender that was refused should come back: an agent takes hundreds of events in that time. */
+/** Retry-After of a refused sender: an agent handles hundreds of events in that time. */
 const EVENTS_WAITING_RETRY_S = 30;
 /**
  * Bytes of bodies in the rows of one inbox, which are in memory while events arrive. Past it, small bodies become
@@ -86,7 +86,7 @@ export const agentInboxActor = defineActor(agentInbox, {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
       const hasNext = isUnderWay(draft);
-      // Also of one that began for somebody who has lost the agent since, and heard of it in our place.
+      // Also for a turn that began for a host that has lost the agent since: that host received the reply.
       if (hasNext && !takesNext) tellAgent(draft);
       return { ...draft.transition(), reply: { hasNext: hasNext && takesNext } };
     },
@@ -94,7 +94,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     delivered(state, result, context) {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
-      // The host may have finished the delivery already without knowing our answer.
+      // The host may have finished the delivery without having received this reply.
       if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
     },

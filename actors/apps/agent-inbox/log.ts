@@ -8,7 +8,7 @@ import type { InboxDraft } from "./inbox-draft.ts";
 
 /** Runs of numbers that wait: replays of failed ones leave gaps between them. */
 const DELIVERY_RUNS_MAX = 1_000;
-/** Events that wait because they were replayed: what comes in has room beside them. */
+/** Limit of replayed events that wait, so that new events still have room. */
 export const REPLAYS_WAITING_MAX = 5_000;
 
 const DAY_MS = 86_400_000;
@@ -54,13 +54,16 @@ export function list(
   };
 }
 
-/** Past the days for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+/**
+ * Returns whether the event is past its retention, even if `trim` is late. A waiting event is kept until it has
+ * ended.
+ */
 export function isOver(draft: InboxDraft, number: number): boolean {
   if (hasNumber(draft.state.waiting, number)) return false;
   return draft.event(number).receivedAt <= draft.now - draft.state.keep.days * DAY_MS;
 }
 
-/** Puts those that have ended among the waiting ones; their rows are as they were until their turn. */
+/** Adds ended events to the waiting ones. Their rows change only when their turn comes. */
 export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): number {
   const { state } = draft;
   const { from = 1, to = Number.MAX_SAFE_INTEGER, status } = wanted;

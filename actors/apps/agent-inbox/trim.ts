@@ -1,4 +1,4 @@
-/** Lets go of what an inbox need not keep any longer. */
+/** Removes what an inbox no longer needs. */
 
 import {
   DELIVERIES_TRIMMED_AT_ONCE,
@@ -16,7 +16,10 @@ import type { InboxDraft } from "./inbox-draft.ts";
 const DAY_MS = 86_400_000;
 const NEXT_STEP_MS = 1_000;
 
-/** Entries past the number or the age that are kept, the oldest first; none that waits. True when there are more. */
+/**
+ * Removes entries past the kept number or age, oldest first, but no waiting one. Returns true if more are left to
+ * remove.
+ */
 export function trim(draft: InboxDraft): boolean {
   const { keep, next, waiting } = draft.state;
   let { first, inlineBytes, blobBytes = 0 } = draft.state;
@@ -43,7 +46,7 @@ export function trim(draft: InboxDraft): boolean {
 export const blobBytesOf = ({ blob, bodyBytes }: Pick<EventRow, "blob" | "bodyBytes">) =>
   blob === undefined ? 0 : bodyBytes;
 
-/** From time to time, also where nothing comes any more. */
+/** Removes expired ids and entries; called at intervals, even when no event arrives. */
 export function tidy(draft: InboxDraft): void {
   const hasMore = trim(draft);
   const { now, rows } = draft.context;

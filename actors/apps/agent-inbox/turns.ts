@@ -1,6 +1,6 @@
 /**
- * Gives an agent its events, one after the other, each until it is taken or given up: several together while it is
- * behind.
+ * Delivers an agent's events one after the other, each until it succeeds or finally fails. An agent that is behind
+ * gets several at once.
  */
 import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
@@ -12,19 +12,22 @@ import { withoutNumber } from "../lib/event-log/number-runs.ts";
 import { eventRow } from "./agent-inbox-state.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
-/** Pauses after each try of a delivery that failed: what comes behind it waits 13 minutes at most. */
+/** Pauses after each failed attempt of a delivery. Later events wait 13 minutes at most. */
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
-/** Characters of their requests: what goes together is no larger than one alone may be. */
+/** Limit of the characters of their requests together: the limit of a single event. */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /** An agent that is silent for this long did not get the mail. Mail is tried for two minutes, and may wait before. */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 
 type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
-/** A try that is over. */
+/** An attempt that has ended. */
 type Tried = DeepReadonly<DeliveryOutcome> & { attempt: number; sentAt?: number | undefined };
 
-/** Begins the next event's turn where there is none; true where it has. Its agent is still to be told. */
+/**
+ * Begins the next event's turn if no turn is under way. Returns true if it began one; the caller then notifies the
+ * agent.
+ */
 export function begin(draft: InboxDraft): boolean {
   const number = draft.state.waiting[0]?.[0];
   if (draft.state.turn !== undefined || number === undefined) return false;
@@ -37,12 +40,12 @@ export function begin(draft: InboxDraft): boolean {
   return true;
 }
 
-/** Used when nobody asks for the next event. */
+/** Also notifies the agent; used when no reply would carry the next event. */
 export function beginAndTell(draft: InboxDraft): void {
   if (begin(draft)) tellAgent(draft);
 }
 
-/** True while the agent is to have a try, or has it. */
+/** True while the agent handles an attempt or is about to get one. */
 export const isUnderWay = ({ state }: InboxDraft) => state.turn?.sentAt !== undefined;
 
 /** Returns the deliveries that the agent is to handle now: the current one and those that go with it. */
@@ -56,7 +59,7 @@ export function current(draft: InboxDraft): AgentDelivery[] {
   }));
 }
 
-/** The mail that is handled until nothing is left: whichever host has the agent by then hears of it. */
+/** Sends one mail that makes the agent's current host handle events until none is left. */
 export function tellAgent(draft: InboxDraft): void {
   draft.send(envelope(agent, draft.key, "deliver", {}));
 }
@@ -67,7 +70,7 @@ export function tellAgent(draft: InboxDraft): void {
  */
 export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
   const { turn } = draft.state;
-  // A try that was given up may be answered after all: late for its own turn, or for one that is over.
+  // The answer to an attempt may arrive after it was given up: late in its own turn, or after that turn has ended.
   if (turn === undefined || id !== deliveryId(draft, turn.number)) return;
   const isCurrent = attempt === turn.attempt && turn.sentAt !== undefined;
   const numbers = [turn.number, ...(turn.next ?? [])];
@@ -83,7 +86,7 @@ export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: 
   begin(draft);
 }
 
-/** The time has come for the next try, or the answer to the last one is overdue. */
+/** Called when the next attempt is due, or when the answer to the last one is overdue. */
 export function resume(draft: InboxDraft): void {
   draft.change({ resumeAt: undefined });
   const { turn } = draft.state;
@@ -136,7 +139,9 @@ function beginTry(draft: InboxDraft, number: number, attempt: number): void {
   wake(draft, sentAt + DELIVERY_ANSWER_MS_MAX);
 }
 
-/** Returns the events behind this one that go with it: small ones in their first try that are in no blob. */
+/**
+ * Returns the later events that are delivered with this one: small ones that are in no blob, at their first attempt.
+ */
 function nextAfter(draft: InboxDraft, number: number): number[] {
   const next: number[] = [];
   let chars = draft.event(number).inlineBytes;
@@ -153,7 +158,7 @@ function nextAfter(draft: InboxDraft, number: number): number[] {
   return next;
 }
 
-/** The same in every try; a replay is another delivery. */
+/** The id is the same in every attempt; a replay has another id. */
 function deliveryId(draft: InboxDraft, number: number): string {
   const { id, replays } = draft.event(number);
   return replays === 0 ? id : `${id}.${replays}`;
@@ -162,7 +167,7 @@ function deliveryId(draft: InboxDraft, number: number): string {
 const dueAt = (turn: { sentAt?: number | undefined; dueAt?: number | undefined }) =>
   turn.dueAt ?? (turn.sentAt ?? 0) + DELIVERY_ANSWER_MS_MAX;
 
-/** A reminder that comes too early is set anew then: so most deliveries set none. */
+/** A reminder that comes too early is set again at that time, so most deliveries set none. */
 function wake(draft: InboxDraft, at: number): void {
   const { resumeAt } = draft.state;
   if (resumeAt === undefined || resumeAt > at) draft.remind("resume", at);

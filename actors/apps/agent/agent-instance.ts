@@ -1,6 +1,6 @@
 /**
- * One agent in memory: its turns run in its app's process, and nothing of them gets out before their record is in its
- * log.
+ * One agent in memory. Its turns run in its app's process, and no effect leaves before the turn's record is in the
+ * agent's log.
  */
 import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
 import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
@@ -33,7 +33,7 @@ export const APP_DRAIN_MS = 10_000;
 
 export type AgentMessages = (typeof agent)["messages"];
 
-/** The agent moves to another version of its app, or is read again on demand. */
+/** Closes the agent so that it opens again, in another version of its app or on request. */
 class Reopened extends Error {}
 
 export class AgentInstance implements HostedInstance<AgentMessages> {
@@ -48,7 +48,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   readonly #turns = new Turns();
   readonly #deliveries: Deliveries;
   #agent = 0;
-  /** Whether the next record is on its way. */
+  /** Whether a record is being written. */
   #isCommitting = false;
   readonly #held: HeldMessages;
   #isIdle = true;
@@ -92,7 +92,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       bus: parts.bus,
       clock: parts.clock,
       agent: key,
-      // The number of the takeover record, which no other owner has.
+      // The number of the takeover record, which is unique to this owner.
       owner: String(loaded.lastCommit),
       confirm: () => context.confirm(),
       lost: () => this.#fail(new Error("Another host may have this agent")),
@@ -145,8 +145,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         const asked = { type: "frames" as const, connection, ...numbers, frames: read };
         const result = await this.#turn(id, asked);
         if (result.type === "nothing" && result.isPending) return { isPending: true };
-        // Frames that changed nothing are in no record. Until their actions have arrived, the gateway sends the
-        // frames again.
+        // Frames without a change have no record. Until their actions have arrived, the gateway sends the frames
+        // again.
         await this.#sockets.arrived(connection.gateway);
         return {};
       }
@@ -199,7 +199,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       ended: (error) => this.#processEnded(error),
       giveWay: () => this.#giveWay(),
     });
-    // Whether these arrived before, nobody knows: those who have had them leave them out.
+    // It is unknown whether these actions arrived before. Gateways ignore the ones that they have received.
     for (const { commit, to } of loaded.actions) this.#sockets.send(to, commit);
     const leave = () => this.#leave(new Reopened("Another version of its app serves"));
     if (outdated.aborted) leave();
@@ -285,7 +285,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       this.#isCommitting = true;
       const to = actionsByGateway(message.actions);
       const actions = Object.keys(to).length > 0 ? [{ commit, to }] : [];
-      // Before the record that needs it: an alarm that comes for nothing does no harm.
+      // The alarm is set before the record that needs it: an alarm without a due timer does no harm.
       if (typeof wakeAt === "number") await this.#setAlarm({ at: wakeAt });
       await this.#log.append({
         commit,
@@ -295,7 +295,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         actions: isImage ? [...this.#sockets.waiting, ...actions] : actions,
         arrived: this.#sockets.arrivedOf(commit - 1),
       });
-      // And not taken back before none of them needs it.
+      // The alarm is cancelled only after the record that no longer needs it.
       if (wakeAt === null) await this.#setAlarm({}).catch(() => {});
       this.#isCommitting = false;
       if (this.#isOver) return;
@@ -324,8 +324,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #processEnded(error: Error): void {
     // The next instance handles messages that arrive from now on.
     this.#leaving ??= error;
-    // A turn whose process ended under it more than once is the likely cause of that. The only one of all that reached
-    // a bound is so at once: it would only reach it again.
+    // A turn during which the process ended more than once is the likely cause. A turn that alone reached a limit
+    // counts at once: it would reach the limit again.
     const { bound, isOfOneTurn = false } = error instanceof ProcessEnded ? error : {};
     const isRunaway = bound !== undefined && isOfOneTurn;
     for (const { turn, id } of this.#turns.underWay()) {
@@ -343,12 +343,14 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     return true;
   }
 
-  /** Takes no more messages, finishes the running ones and closes, so that the next message opens the agent again. */
+  /**
+   * Accepts no more messages, finishes the running ones and closes, so that the next message opens the agent again.
+   */
   #leave(reason: Error): void {
     if (this.#leaving || this.#isOver) return;
     this.#leaving = reason;
     this.#look();
-    // Work that nobody waits for begins anew; a turn has all the time it may take.
+    // Background work starts again in the next process; a turn may use its whole time limit.
     setTimeout(() => {
       this.#isIdle = true;
       this.#look();
@@ -356,12 +358,12 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();
   }
 
-  /** The close would wait for open streams. Their readers ask again, and find the agent where it is by then. */
+  /** Closing would wait for open streams. Their readers request them again, from the host that then has the agent. */
   #endStreams(): void {
     this.#parts.streams.agentLeft(this.#running.process, this.#agent);
   }
 
-  /** Something has ended: perhaps it was the last. */
+  /** Called when work has ended: it may have been the last work that the close waits for. */
   #look(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
@@ -373,7 +375,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #fail(error: Error): void {
     if (this.#isOver) return;
     this.#finish();
-    // Answers are on their way by then.
+    // By then the answers have been sent.
     void this.#deliveries.end(error).then(() => setImmediate(() => this.#context.end(error)));
   }
 

@@ -35,7 +35,7 @@ export interface NewRecord {
   actions: readonly CommitActions[];
   /** Actions of all commits up to this one have arrived. */
   arrived: number;
-  /** The log is the rest of an agent that was destroyed. */
+  /** The agent was destroyed, and this log is what remains of it. */
   isGone?: boolean | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface LoadedLog {
   image: Uint8Array | undefined;
   records: Uint8Array[];
   lastCommit: number;
-  /** Whether these arrived is not known. */
+  /** Actions of which it is unknown whether they arrived. */
   actions: CommitActions[];
 }
 
@@ -52,7 +52,7 @@ export interface LoadedLog {
 const COMMIT = "Trunkline-Commit";
 /** Actions of commits up to this one have arrived. */
 const ARRIVED = "Trunkline-Arrived";
-/** `inline`, or the name of a blob: the database whole. */
+/** `inline`, or the name of the blob that holds the whole database. */
 const IMAGE = "Trunkline-Image";
 const INLINE = "inline";
 /** Bytes of actions at the end of the payload, or the name of a blob of them. */
@@ -62,7 +62,7 @@ const ROOM = "Trunkline-Room";
 
 export interface AgentLogParts {
   bus: Bus;
-  /** To the stream of logs: those of all agents of this host share them. */
+  /** Writes to the stream of logs, shared by all agents of this host. */
   writes: SharedWrites;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
 }
@@ -78,7 +78,7 @@ export class AgentLog {
   /** Blobs that the log names: of the last image, and of actions since then. */
   #named: string[] = [];
 
-  /** Fences out the agent's former owner, and reads what it wrote. */
+  /** Fences out the agent's former owner and reads the log that it left. */
   static async open(
     parts: AgentLogParts,
     { key, app, room }: { key: string; app: string; room: AgentRoom },
@@ -113,8 +113,8 @@ export class AgentLog {
   }
 
   /**
-   * One after the other. Rejects with what `SubjectLog.append` rejects with, and ActorError of the store of blobs; with
-   * `limit_reached` where the account has no room for it.
+   * Appends records one after the other. Rejects as `SubjectLog.append` does and with errors of the blob store; with
+   * `limit_reached` if the account has no room for the record.
    */
   async append(record: NewRecord): Promise<void> {
     const actions = record.actions.length > 0 ? JSON.stringify(record.actions) : "";
@@ -197,7 +197,7 @@ export class AgentLog {
     }
     const empty = messages.filter(({ data }) => data.length === 0);
     const spent = empty.filter((message) => message.header(IMAGE) + message.header(ACTIONS) === "");
-    // Takeovers of before say nothing any more; what is not removed now, the next one removes.
+    // Earlier takeover records are no longer needed; the next takeover removes any that remain.
     this.#log.remove(spent.map(({ sequence }) => sequence)).catch(() => {});
     return { log: this, image, records, lastCommit, actions };
   }

@@ -1,11 +1,14 @@
-/** The room an agent's log has in its account: asked for ahead, so that few records wait for it. */
+/**
+ * The storage of the account that an agent's log has reserved. It is reserved ahead, so that few records wait for a
+ * reservation.
+ */
 
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
-/** An agent that grows asks each time it is larger by so much. */
+/** A growing agent reserves this factor of the bytes that it needs. */
 const AHEAD = 1.25;
 /**
  * An agent that needs less than this part of its reservation gives the rest back. A log shrinks with each image and
@@ -36,7 +39,7 @@ export class AgentRoom {
     return this.#held;
   }
 
-  /** Takes over the reservation that the log states. */
+  /** Continues with the reservation that the log states. */
   resume(held: number): void {
     this.#held = held;
   }
@@ -49,7 +52,7 @@ export class AgentRoom {
     await this.#ask(bytes, wanted);
   }
 
-  /** The agent keeps nothing any more. */
+  /** Releases the reservation of an agent that stores nothing any more. */
   async letGo(): Promise<void> {
     if (this.#held > 0) await this.#ask(0, 0);
   }

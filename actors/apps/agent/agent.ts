@@ -1,4 +1,7 @@
-/** Agents: user code for one entity each, in one place, with a database whose log fences out who had it before. */
+/**
+ * Agents: user code for one entity each. An agent runs in one place, and its database log fences out its former
+ * owner.
+ */
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import { appKey, isAddress, readAgentKey } from "../../../schemas/apps/app-names.ts";
@@ -51,7 +54,7 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       const [delivery] = deliveries;
       const isRefusal = error instanceof ActorError;
       const outcome = { error: isRefusal ? lineOf(error) : "The platform failed to deliver it" };
-      // The deliveries that would go with it are offered again.
+      // The inbox offers the deliveries that came with it again.
       if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
       return isRefusal;
     },

@@ -1,4 +1,4 @@
-/** Tells an agent's inbox what became of deliveries: each try is answered, whatever became of its turn. */
+/** Reports the results of deliveries to an agent's inbox. Every attempt is answered, whatever its turn did. */
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -8,8 +8,8 @@ import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 const DELIVERY_SETTLED_MS_MAX = 1_000;
 
 /**
- * The first of `outcomes` is that of the try; the others are of those that came with it. Resolves with whether there
- * is a next one to be asked for: only where `takesNext`.
+ * Reports outcomes: first the one of the attempt, then those of the events that came with it. Resolves with whether
+ * another event waits; always false without `takesNext`.
  */
 export async function answerDeliveries(
   actors: Pick<ActorClient, "call" | "send">,
@@ -23,7 +23,7 @@ export async function answerDeliveries(
   );
   const told = { id, attempt, ...first, next };
   try {
-    // Mail would be one more write that the disk has to take, and one more message that its reader has to remove.
+    // Mail would cost one more write to disk, and one more message for its reader to remove.
     const options = { deadlineMs: DELIVERY_SETTLED_MS_MAX };
     const { hasNext } = await actors.call(
       agentInbox,

@@ -36,13 +36,13 @@ interface DeliveriesParts {
   key: string;
   turns: Turns;
   pace: DeliveryPace;
-  /** Begins a turn, of which `follows` is the number of the one before it. */
+  /** Begins a turn; `follows` is the number of the turn before it. */
   begin(id: string, input: TurnInput, after: { follows?: number }): Begun;
-  /** True where a process may have ended by what a delivery does. */
+  /** Returns whether a process may have ended because of this delivery. */
   hasCrashed(id: string): boolean;
-  /** False where none is to be begun any more. */
+  /** Returns false when no more deliveries may begin. */
   goesOn(): boolean;
-  /** True where something else waits for its turn. */
+  /** Returns true when other work of the agent waits for its turn. */
   givesWay(): boolean;
   ended(): void;
 }
@@ -62,9 +62,9 @@ class Closing extends ActorError {
 /** Deliveries that run in one round. */
 interface Round {
   outcomes: DeliveryOutcome[];
-  /** Id of the delivery that is waited for. */
+  /** Id of the delivery whose result the round waits for. */
   begun?: string;
-  /** Resolves when the inbox has been told, or cannot be. */
+  /** Resolves when the inbox has the report, or cannot get it. */
   told: PromiseWithResolvers<void>;
 }
 
@@ -115,10 +115,7 @@ export class Deliveries {
     return !this.#stopped.signal.aborted && this.#parts.goesOn();
   }
 
-  /**
-   * Exactly one answer goes to the inbox, whatever becomes of the turns. Resolves with whether there is more to be
-   * had.
-   */
+  /** Sends exactly one report to the inbox, whatever the turns do. Resolves with whether more events wait. */
   async #take(
     deliveries: readonly [Given, ...Given[]],
     { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
@@ -140,13 +137,14 @@ export class Deliveries {
     }
   }
 
-  /** The agent closes: nothing more is begun, and the inbox is to hear without delay. */
+  /** Begins no more deliveries and reports results without delay, because the agent closes. */
   stop(): void {
     this.#stopped.abort(OVER);
   }
 
   /**
-   * The instance fails. Delivered events are reported first, so that only the event in progress is delivered again.
+   * Ends deliveries because the instance failed. Handled events are reported first, so that only the event in
+   * progress is delivered again.
    */
   async end({ message }: Error): Promise<void> {
     if (!this.#round) return;
@@ -159,12 +157,15 @@ export class Deliveries {
     await told.promise;
   }
 
-  /** Each is begun when the one before was answered 2xx; what was not begun, the inbox sends again. */
+  /**
+   * Begins each delivery after the one before it was answered 2xx. The inbox sends the ones again that were not
+   * begun.
+   */
   async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
     const { clock, hasCrashed } = this.#parts;
     const { outcomes } = round;
     const giveUpAt = clock.monotonic() + DELIVERIES_TOGETHER_MS_MAX;
-    // By which of them its process ended is seen only where they go one by one.
+    // Only deliveries that run one by one show which of them ended the process.
     let isTogether = !deliveries.some(({ id }) => hasCrashed(id));
     let begun: Begun[] = [];
     let start = 0;
@@ -188,7 +189,7 @@ export class Deliveries {
         if (!isSuccessful(status)) return;
       } catch (error) {
         const isRefusal = error instanceof ActorError && !isPassing(error);
-        // The error is a passing one: the mail arrives again, or the inbox offers this delivery again.
+        // The error is temporary: the mail arrives again, or the inbox offers this delivery again.
         if (!isRefusal && isFirst) throw error;
         if (isRefusal) outcomes.push({ error: lineOf(error) });
         return;
@@ -196,14 +197,14 @@ export class Deliveries {
     }
   }
 
-  /** The process begins each behind the one before, where both can be one record. */
+  /** Begins all of them at once; the process runs each after the one before, and both may share a record. */
   async #beginAll(first: Given, others: readonly Given[]): Promise<[Begun, ...Begun[]]> {
     const all: [Begun, ...Begun[]] = [await this.#begin(first)];
     for (const one of others) {
       try {
         all.push(await this.#begin(one, all.at(-1)?.turn));
       } catch {
-        // Whatever it is, it is met again when its turn has come.
+        // The same error occurs again when the turn of this delivery comes.
         break;
       }
     }

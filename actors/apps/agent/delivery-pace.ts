@@ -1,23 +1,23 @@
 /**
- * The pace at which agents of a host get events. A busy host settles a little later, and each inbox gathers events
- * meanwhile. A record costs about the same, however many events it holds.
+ * The pace at which a host's agents get events. A busy host reports results a little later, so that each inbox
+ * gathers events meanwhile. A record costs about the same for one event as for many.
  */
 import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/limits.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
 
-/** Share of its time that a host is at work, from which on agents are given more events at once, and less often. */
+/** From this share of busy time on, a host takes more events at once, and less often. */
 export const DELIVERIES_GATHER_LOAD = 0.8;
-/** Between two looks at that. */
+/** Interval between two measurements of the load. */
 export const DELIVERY_LOAD_MS = 250;
 /**
- * How long an inbox then waits to hear that they are taken, and gathers meanwhile what comes: as long as a queue of
- * them would.
+ * How long a busy host delays its report to an inbox, which gathers events meanwhile. A queue of events would take
+ * about as long.
  */
 export const DELIVERIES_GATHER_MS = 1_000;
 
 export class DeliveryPace {
   readonly #clock: Clock;
-  /** Share of the time since it was last asked in which this thread was at work, 0 to 1. */
+  /** Returns the share of the time since the last call in which this thread was busy, 0 to 1. */
   readonly #measure: () => number;
   #measuredAt: number;
   #load = 0;

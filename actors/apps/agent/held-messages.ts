@@ -1,4 +1,7 @@
-/** Messages of an agent's code that wait for a record of its log: nothing leaves before what it rests on is stored. */
+/**
+ * Messages of an agent's code that wait for a record of its log: no message leaves before the changes that it depends
+ * on are stored.
+ */
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { weightOf } from "../lib/app-process/weight.ts";
 
@@ -8,7 +11,7 @@ interface Held {
   release(): void;
 }
 
-/** Counts the bytes that wait: those of a process have a bound. */
+/** Counts the waiting bytes, which are limited per process. */
 interface ByteCount {
   hold(bytes: number): void;
   release(bytes: number): void;
@@ -24,12 +27,12 @@ export class HeldMessages {
     this.#count = count;
   }
 
-  /** Number of the last record that is stored. */
+  /** Number of the last stored record. */
   get durable(): number {
     return this.#durable;
   }
 
-  /** Calls `release` when the record that the message follows is stored: at once where it is. */
+  /** Calls `release` when the record that the message follows is stored; at once if it is stored already. */
   hold(message: OfAgent & { after: number }, release: () => void): void {
     if (message.after <= this.#durable) {
       release();
@@ -40,7 +43,7 @@ export class HeldMessages {
     this.#count.hold(held.bytes);
   }
 
-  /** The record with this number is stored. What waits for it leaves at `release`. */
+  /** Releases the messages that waited for the record with this number. */
   store(commit: number): void {
     this.#durable = commit;
   }
@@ -55,7 +58,7 @@ export class HeldMessages {
     }
   }
 
-  /** The agent leaves: what was held is not to happen here. */
+  /** Drops all held messages, because the agent leaves this host. */
   drop(): void {
     for (const { bytes } of this.#held.splice(0)) this.#count.release(bytes);
   }

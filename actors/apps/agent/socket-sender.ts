@@ -1,5 +1,5 @@
 /**
- * Brings an agent's socket actions to the gateways that hold its sockets: in order, each batch when the last was
+ * Sends an agent's socket actions to the gateways that hold its sockets: in order, each batch after the last was
  * answered.
  */
 import {
@@ -15,43 +15,49 @@ import type { Bus } from "../../runtime/bus/bus.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
 import type { CommitActions } from "./agent-log.ts";
 
-/** Bytes of frames that wait for a gateway that does not take them; past it an agent's sockets there are given up. */
+/**
+ * Limit of the bytes of frames that wait for one gateway. Past it, the agent's sockets at that gateway are closed.
+ */
 export const SOCKET_BATCH_WAITING_BYTES_MAX = 16_000_000;
-/** Actions of one message to a gateway, and so a frame with what is around it. */
+/** Limit of the bytes of actions in one message to a gateway, and so of one frame with its action. */
 export const SOCKET_BATCH_BYTES_MAX = 900_000;
-/** Sockets that one action names, at most 17 bytes each; an action for more is sent as several. */
+/** Limit of the sockets that one action names, at most 17 bytes each. An action for more sockets is split. */
 export const SOCKET_ACTION_SOCKETS_MAX = 10_000;
-/** How long a gateway may take to answer a batch before it is sent again, and the pause before. */
+/** Time limit for a gateway's answer to a batch, and the pause before the batch is sent again. */
 const SOCKET_BATCH_TRY_MS = 2_000;
 const SOCKET_BATCH_RETRY_MS = 50;
-/** Tries until a gateway is taken for gone: after an outage of the bus it may be back some seconds after this host. */
+/**
+ * Attempts until a gateway counts as gone. After an outage of the bus it may reconnect some seconds after this host.
+ */
 const SOCKET_ABSENCES_MAX = 100;
 
 interface SocketSenderParts {
   bus: Bus;
   clock: Clock;
-  /** The agent's key, and who sends: another owner has another name. */
+  /** The agent's key. `owner` names the sender: each owner has another name. */
   agent: string;
   owner: string;
-  /** True while the agent is surely here: what no record proves is held until then. */
+  /** Returns whether this host surely owns the agent. Actions without a record wait for that. */
   confirm(): Promise<boolean>;
-  /** The gateway does not have the socket any more. */
+  /** Called when the gateway no longer has the socket. */
   lost(): void;
-  /** Counts bytes that wait here. */
+  /** Counts the bytes that wait here. */
   waits(bytes: number): void;
   sent(bytes: number): void;
-  /** Sockets of the agent that are not there, or none of a gateway's. */
+  /** Reports sockets of the agent that a gateway no longer has; "all" if the gateway is gone. */
   gone(gateway: string, numbers: number[] | "all"): void;
 }
 
 interface Waiting {
   commit?: number;
   part?: number;
-  /** All parts of the commit: it is kept whole until the last has arrived, so that every owner divides it alike. */
+  /**
+   * All parts of the commit. They are kept until the last has arrived, so that every owner splits the commit alike.
+   */
   whole?: SocketAction[];
   actions: SocketAction[];
   bytes: number;
-  /** Called when it has arrived, or never will. */
+  /** Callbacks for when the batch has arrived or never will. */
   arrived: (() => void)[];
 }
 
@@ -66,7 +72,7 @@ export class SocketSender {
     this.#parts = parts;
   }
 
-  /** Actions of a commit, or of none. */
+  /** Sends actions, of a commit or without one. */
   send(to: Readonly<Record<string, SocketAction[]>>, commit?: number): void {
     for (const [gateway, actions] of Object.entries(to)) this.#add(gateway, actions, commit);
   }
@@ -75,7 +81,10 @@ export class SocketSender {
     return this.#queues.size === 0;
   }
 
-  /** Resolves when all that waits for this gateway has arrived, or is given up; never where another owner goes on. */
+  /**
+   * Resolves when all actions that wait for this gateway have arrived or are given up; never if another owner took
+   * over.
+   */
   async arrived(gateway: string): Promise<void> {
     const last = this.#queues.get(gateway)?.at(-1);
     if (last) await new Promise<void>((resolve) => last.arrived.push(resolve));
@@ -95,7 +104,7 @@ export class SocketSender {
     return [...commits.values()].toSorted((one, other) => one.commit - other.commit);
   }
 
-  /** Actions of all commits up to this one have arrived, of those up to `last`. */
+  /** Returns the last commit, up to `last`, up to which the actions of all commits have arrived. */
   arrivedOf(last: number): number {
     let arrived = last;
     for (const queue of this.#queues.values()) {
@@ -141,7 +150,7 @@ export class SocketSender {
     const { signal } = this.#stopped;
     const isWanted = () => !signal.aborted && this.#queues.get(gateway) === queue;
     for (let first = queue[0]; first && isWanted(); first = queue[0]) {
-      // Actions without a commit, before or behind it, share a message.
+      // Neighbouring actions without a commit share a message.
       const together = first.commit === undefined ? leading(queue) : [first];
       if (first.commit === undefined && !(await this.#isOurs())) return;
       if (!isWanted()) return;
@@ -169,7 +178,7 @@ export class SocketSender {
     tell(sent);
   }
 
-  /** False where no such gateway is there any more. */
+  /** Returns false if the gateway no longer exists. */
   async #deliver(
     gateway: string,
     batch: number,
@@ -238,14 +247,14 @@ function leading(queue: readonly Waiting[]): Waiting[] {
   return together.length > 0 ? together : queue.slice(0, 1);
 }
 
-/** Each what one message holds. */
+/** Splits actions into parts that each fit in one message. */
 function divided(actions: readonly SocketAction[]): SocketAction[][] {
   const parts: SocketAction[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const action of actions.flatMap(withFewSockets)) {
     const size = bytesOf(action);
     if (size > SOCKET_BATCH_BYTES_MAX) {
-      // No message holds it: its readers cannot miss it in silence.
+      // No message can hold this frame. Its readers would miss it without a sign, so their sockets are closed.
       parts.push([{ to: action.to, close: { code: 1009, reason: "A frame was too large" } }]);
       bytes = Number.POSITIVE_INFINITY;
       continue;
@@ -269,14 +278,14 @@ function withFewSockets(action: SocketAction): SocketAction[] {
   });
 }
 
-/** In JSON: a control character takes six bytes. */
+/** Counted as JSON, where a control character takes six bytes. */
 function bytesOf(action: SocketAction): number {
   const sockets = 64 + JSON.stringify(action.to).length;
   if (!("frame" in action)) return sockets;
   return sockets + Buffer.byteLength(JSON.stringify(action.frame));
 }
 
-/** Returns the actions as they cross the bus: by gateway, and in their order. */
+/** Returns the actions in the form of the bus: by gateway, in order. */
 export function actionsByGateway(
   actions: readonly ProcessAction[],
 ): Record<string, SocketAction[]> {

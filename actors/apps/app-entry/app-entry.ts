@@ -1,4 +1,7 @@
-/** Entries of apps: `fetch` of the default export, which answers for the app itself and says who takes a socket. */
+/**
+ * The entries of apps: `fetch` of the default export answers requests to the app itself, and decides which agent
+ * accepts a socket.
+ */
 import { randomBytes } from "node:crypto";
 import { appEntry, type EntryRequest } from "../../../schemas/apps/agent.ts";
 import { app } from "../../../schemas/apps/app.ts";
@@ -40,7 +43,7 @@ interface AppEntryParts {
   streams: HostStreams;
 }
 
-/** How long the answer to a request of a lost shard waits for the request's copy: callers repeat for as long. */
+/** How long the answer to a request of a lost shard is kept for a repeated request: callers repeat for as long. */
 const ANSWER_KEPT_MS = CALL_DEADLINE_MS;
 
 interface EntryParts extends AppEntryParts {
@@ -108,7 +111,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     };
     signal.addEventListener("abort", lose, { once: true });
     await this.#emptied.promise;
-    // Answers are on their way by then.
+    // By then the answers have been sent.
     await new Promise(setImmediate);
   }
 
@@ -176,7 +179,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     };
   }
 
-  /** A process that ends under it is tried again where nothing can be done twice by that. */
+  /** Runs the request again after its process ended, if no effect can happen twice. */
   async #turn(
     id: string,
     input: AppRequest,
@@ -185,7 +188,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     const { blobs, processes } = this.#parts;
     const request = await readRequest(blobs, input);
     for (;;) {
-      // A host that is lost before the process has started leaves the request to the next one.
+      // If the host loses the shard before the process starts, the next host runs the request.
       await processes.of(this.#key);
       await permitted?.();
       // Another process may have replaced this one meanwhile.
@@ -207,7 +210,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
   }
 }
 
-/** Resolves with why the process ended where it did meanwhile. */
+/** Resolves with the reason if the process ended meanwhile. */
 async function entryTurn(
   process: AppProcess,
   { id, ...wanted }: { id: string; isUpgrade: boolean } & Pick<Wanted, "request">,

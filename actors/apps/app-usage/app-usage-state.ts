@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 export const AppUsageState = z.object({
-  /** By the app's name. */
+  /** Sums by app name. */
   apps: z.record(z.string(), z.object({ agents: z.int().min(0), bytes: z.int().min(0) })),
 });
 export type AppUsageState = z.infer<typeof AppUsageState>;

@@ -1,4 +1,4 @@
-/** Counts the agents of an account and the bytes they keep, and holds both to its limits. */
+/** Counts the agents of an account and their stored bytes, and enforces the limits of both. */
 import { createHash } from "node:crypto";
 import { readAgentKey } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../../schemas/apps/app-usage.ts";
@@ -7,9 +7,9 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { type AgentBytes, AppUsageRow, AppUsageState } from "./app-usage-state.ts";
 
-/** Rows of one app in which its agents are counted: with AGENTS_PER_ACCOUNT_MAX each has 80 kB. */
+/** Number of rows that count the agents of one app. With AGENTS_PER_ACCOUNT_MAX agents, each row has 80 kB. */
 const AGENT_USAGE_ROWS = 64;
-/** Agents in one of them, at some 50 bytes each: ROW_BYTES_MAX holds them. */
+/** Limit of the agents in one row, at some 50 bytes each, so that the row fits in ROW_BYTES_MAX. */
 export const AGENT_USAGE_ENTRIES_MAX = 4_000;
 
 type State = DeepReadonly<AppUsageState>;
@@ -49,7 +49,7 @@ export const appUsageActor = defineActor(appUsage, {
     stored(state, { agent, part, bytes }, { rows }) {
       const place = placeOf(agent);
       const { agents = {} } = rows.get(place.row) ?? {};
-      // Agents that do not come to be have inboxes all the same: past what a row holds they are not counted.
+      // An address without an agent can have an inbox too. Past the limit of a row, agents are not counted.
       const isFull = Object.keys(agents).length >= AGENT_USAGE_ENTRIES_MAX;
       if (isFull && !agents[place.entry]) return { state };
       return changed(state, rows, place, { [part]: bytes });
@@ -75,7 +75,7 @@ interface Place {
   entry: string;
 }
 
-/** By a hash: names of agents may have any characters, and many of them. */
+/** Agents are stored by a hash, because names may be long and contain any characters. */
 function placeOf(agent: string): Place {
   const address = readAgentKey(agent);
   if (!address) throw new ActorError("invalid_request", "Cannot count: expected an agent's key");
@@ -85,7 +85,7 @@ function placeOf(agent: string): Place {
   return { app, row: `${app}/${number}`, entry: hash.toString("base64url").slice(0, ENTRY_CHARS) };
 }
 
-/** 96 bits: two of an account's agents never share them. */
+/** 96 bits, so that no two agents of an account share a hash. */
 const ENTRY_CHARS = 16;
 
 const bytesOf = (rows: Rows, { row, entry }: Place): DeepReadonly<AgentBytes> =>
@@ -121,7 +121,7 @@ function changed(
 }
 
 const sumOf = ([log, inbox, outgoing]: DeepReadonly<AgentBytes>) => log + inbox + outgoing;
-/** One whose inbox alone has something has not come to be. */
+/** An agent that has only an inbox does not exist yet. */
 const countOf = (bytes: DeepReadonly<AgentBytes>) => (bytes[PARTS.log] > 0 ? 1 : 0);
 
 function totalOf({ apps }: State) {

@@ -1,4 +1,4 @@
-/** Which events of the account's repositories an app hears of, and which of its agents each goes to. */
+/** Decides which events of the account's repositories an app receives, and which of its agents gets each event. */
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, EventRule } from "../../../schemas/apps/app-config.ts";
 import { agentKey, readAppKey } from "../../../schemas/apps/app-names.ts";
@@ -39,7 +39,7 @@ function filterOf(rules: readonly Rule[]): RepoEventFilter | undefined {
 const same = (values: readonly (string | undefined)[]) =>
   values.every((value) => value === values[0]) ? values[0] : undefined;
 
-/** Each event goes by the first rule that fits it, to the agent named after its repository. */
+/** Routes each event by the first matching rule to the agent that is named after the repository. */
 export function deliveriesOf(
   key: string,
   config: Config,
@@ -66,7 +66,7 @@ function deliveryOf(
   { className, number, event }: { className: string; number: number; event: RepoEvent },
 ): Envelope {
   const { namespace, repoName } = event.source;
-  // The agent's name as webhooks have it: in lower case, with `-` for each slash.
+  // The agent's name as for webhooks: in lower case, with `-` for each slash.
   const name = `${namespace}/${repoName}`.toLowerCase().replaceAll("/", "-");
   const text = textOf(event);
   const eventId = String(number);

@@ -5,7 +5,7 @@ import { AppConfig } from "../../../schemas/apps/app-config.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 
 export const AppState = z.object({
-  /** Absent where there is no such app. `deleting` until all that it kept is gone: then it is forgotten. */
+  /** Absent if the app does not exist. `deleting` until all its data is deleted; then the state is removed. */
   status: z.enum(["there", "deleting"]).optional(),
   /** Id of this app, which differs from earlier apps of the same name. */
   id: Id.optional(),
@@ -14,12 +14,12 @@ export const AppState = z.object({
   /** The number the next version gets. */
   next: z.int().min(1),
   serving: z.int().min(1).optional(),
-  /** Grows with all that a process is started with. */
+  /** Grows with every change of the code, the configuration or the secrets that processes are started with. */
   revision: z.int().min(0),
 });
 export type AppState = z.infer<typeof AppState>;
 
-/** `version.<number>` or `secret.<name>`: together they may be more than one value holds. */
+/** `version.<number>` or `secret.<name>`. They are rows because together they may exceed one value. */
 export const AppRow = z.union([
   z.object({ version: AppVersion, config: AppConfig }),
   z.object({ secret: SealedSecret }),

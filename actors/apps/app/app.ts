@@ -1,4 +1,4 @@
-/** Keeps an app's versions, says which of them serves, and keeps its secrets sealed. */
+/** Stores an app's versions, the number of the serving version, and the sealed secrets. */
 import { type AppVersion, app as contract } from "../../../schemas/apps/app.ts";
 import { appList } from "../../../schemas/apps/app-list.ts";
 import { readAppKey } from "../../../schemas/apps/app-names.ts";
@@ -11,7 +11,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { deliveriesOf, followEvents } from "./app-events.ts";
 import { AppRow, AppState } from "./app-state.ts";
 
-/** When the removal of an app is tried again that was not heard of. */
+/** Pause before the deletion of an app's data is tried again if no result arrived. */
 export const APP_PURGE_RETRY_MS = 10 * 60_000;
 
 type State = DeepReadonly<AppState>;
@@ -75,7 +75,7 @@ export const appActor = defineActor(contract, {
       if (row.version.status === "broken") throw conflict(key, `version ${number} did not start`);
       const ready: VersionRow = { ...row, version: { ...row.version, status: "ready" } };
       const shown = new Map([...rows, [`version.${number}`, ready]]);
-      // A later one was quicker: it stays.
+      // A later version became ready first, so it keeps serving.
       const isLate = row.version.status === "ready" || number < (state.serving ?? 0);
       const next = isLate ? state : serve(state, number, now);
       return {
@@ -121,7 +121,7 @@ export const appActor = defineActor(contract, {
     },
 
     putSecret(state, { name, sealed }, { key, now, newId, rows }) {
-      // Also of an app that is to be: its first version may need it.
+      // A secret can be set before the first deploy, because the first version may need it.
       if (state.status === "deleting") throw conflict(key, "it is still being deleted");
       const count = secretsOf(rows).filter(({ secret }) => secret.name !== name).length;
       if (count >= APP_SECRETS_MAX) {

@@ -1,26 +1,26 @@
 /**
- * Keeps webhooks away from an endpoint that keeps failing, and lets one through from time to time to see whether it
- * is back.
+ * Stops webhooks to an endpoint that keeps failing, and lets one through from time to time to test whether it works
+ * again.
  */
 import { z } from "zod";
 import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
-/** Failures in a row at which an endpoint's breaker opens, and how long it stays so, doubled each time. */
+/** Consecutive failures at which an endpoint's breaker opens. The time for which it stays open doubles each time. */
 export const BREAKER_FAILURES_MAX = 5;
 export const BREAKER_OPEN_MS = 30_000;
-/** Less than an actor without news stays in memory, where all of a breaker is. */
+/** Shorter than the time that an idle actor stays in memory, because a breaker has no other state. */
 export const BREAKER_OPEN_MS_MAX = 300_000;
-/** A probe whose outcome nobody told is given to another. */
+/** After this time without a result, another webhook becomes the probe. */
 export const BREAKER_PROBE_MS_MAX = 60_000;
-/** Reports that would be known if they came twice. */
+/** Number of reports that are remembered to recognize repeated ones. */
 const BREAKER_REPORTS_KEPT = 32;
 
 const State = z.object({
-  /** In a row. */
+  /** Consecutive failures. */
   failures: z.int().min(0),
-  /** While it is open: until when, and how long it stays so the next time. */
+  /** Present while the breaker is open: until when, and for how long it opens the next time. */
   open: z
     .object({
       until: EpochMs,
@@ -28,7 +28,7 @@ const State = z.object({
       probe: z.object({ id: Id, at: EpochMs }).optional(),
     })
     .optional(),
-  /** Reports that were heard: the latest. */
+  /** Ids of the latest reports. */
   reported: z.array(Id),
 });
 

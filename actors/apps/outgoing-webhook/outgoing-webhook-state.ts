@@ -6,7 +6,7 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const OutgoingState = z.object({
-  /** Number of the next one, and of the oldest in the log. */
+  /** Number that the next webhook gets. `first` is the number of the oldest webhook in the log. */
   next: z.int().min(1),
   first: z.int().min(1),
   /** Webhooks that have not ended. One with `sentAt` is with a worker. */
@@ -17,7 +17,7 @@ export const OutgoingState = z.object({
   payloadBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
-  /** When the reminder `resume` comes, which may be earlier than it has to. */
+  /** When the reminder `resume` comes; it may come earlier than needed. */
   resumeAt: EpochMs.optional(),
   trimAt: EpochMs.optional(),
 });
@@ -31,7 +31,7 @@ export const WebhookRow = z.object({
   payload: Body,
   payloadBytes: z.int().min(0),
   contentType: z.string(),
-  /** Sealed, or names: never what they are. */
+  /** Sealed values or names of secrets, never plain values. */
   secret: SigningSecrets.optional(),
   isTest: z.boolean(),
   /** The rendering job to notify when the webhook has ended. */
@@ -40,12 +40,12 @@ export const WebhookRow = z.object({
   /** Time of the first attempt, or of the first since it was resent. */
   startedAt: EpochMs,
   ended: z.enum(["arrived", "failed"]).optional(),
-  /** Since it was sent again. */
+  /** Attempts since the webhook was last resent. */
   attempts: z.int().min(0),
-  /** Ever: the next one's number is one more. */
+  /** All attempts ever; the next attempt gets the next number. */
   attemptsEver: z.int().min(0),
   resends: z.int().min(0),
-  /** The latest, oldest first. */
+  /** The latest attempts, oldest first. */
   tries: z.array(OutgoingTry),
 });
 export type WebhookRow = z.infer<typeof WebhookRow>;

@@ -1,4 +1,7 @@
-/** Keeps an agent's outgoing webhooks until they have arrived or all their tries have failed, and a while longer. */
+/**
+ * Stores an agent's outgoing webhooks until they have arrived or all attempts have failed, and for a retention time
+ * after that.
+ */
 import { createHash } from "node:crypto";
 import {
   DELIVERIES_SCANNED_MAX,
@@ -30,7 +33,7 @@ import {
 import { deferred, pump, tried } from "./tries.ts";
 
 const DAY_MS = 86_400_000;
-/** JSON's escapes, and base64, may take this many times the bytes. */
+/** JSON escapes and base64 may multiply the bytes by this factor. */
 const INLINE_GROWTH_MAX = 6;
 
 type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "contentType" | "isTest"> &
@@ -227,7 +230,10 @@ function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {
   throw new ActorError("not_found", `Cannot show webhook ${number}: it is not in the log`);
 }
 
-/** Past the time for which it is kept, though `trim` may be late. What waits is kept until it has ended. */
+/**
+ * Returns whether the webhook is past its retention, even if `trim` is late. A waiting webhook is kept until it has
+ * ended.
+ */
 function isOver(draft: OutgoingDraft, number: number): boolean {
   if (draft.state.waiting.some((entry) => entry.number === number)) return false;
   return draft.webhook(number).createdAt <= draft.now - OUTGOING_KEPT_MS;

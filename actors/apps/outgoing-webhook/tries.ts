@@ -1,4 +1,4 @@
-/** When a webhook is tried, and what its outcome means. */
+/** Decides when a webhook is attempted and what each outcome means. */
 
 import { OUTGOING_AGE_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX } from "../../../schemas/apps/limits.ts";
 import {
@@ -12,30 +12,32 @@ import { isSuccessful } from "../../../schemas/status-classes.ts";
 import type { OutgoingDraft } from "./outgoing-draft.ts";
 import { type OutgoingState, webhookRow } from "./outgoing-webhook-state.ts";
 
-/** Webhooks of one agent under way at once: their tasks fit one transition. */
+/** Limit of one agent's concurrent webhooks, so that their tasks fit in one transition. */
 export const OUTGOING_AT_ONCE_MAX = 5;
-/** When it is tried, each after the one before: now, 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 10 h. */
+/** Pauses before each attempt: none, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h. */
 export const OUTGOING_PAUSES_MS: readonly number[] = [
   5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000,
 ];
 export const OUTGOING_TRIES_MAX = OUTGOING_PAUSES_MS.length + 1;
 /**
- * A try that is not heard of for so long is taken for lost: a full lane of endpoints that do not answer takes half of
+ * An attempt without a result for this time counts as lost. A full lane of endpoints that do not answer takes half of
  * it.
  */
 export const OUTGOING_TRY_MS_MAX = 900_000;
-/** Tries that are shown of one webhook. */
+/** Number of attempts that are stored and shown for each webhook. */
 const OUTGOING_TRIES_KEPT = 10;
 
 type Messages = (typeof outgoingWebhook)["messages"];
 type Waiting = OutgoingState["waiting"][number];
 
-/** With one more of the largest, 105 kB with its secrets, they are below TRANSITION_SEND_BYTES_MAX. */
+/**
+ * With one more task of the largest size, 105 kB with its secrets, the tasks stay below TRANSITION_SEND_BYTES_MAX.
+ */
 const TASKS_CHARS_MAX = 150_000;
-/** The receiver wants no more of it, ever (RFC 9110, section 15.5.11). */
+/** The receiver permanently refuses the webhook (RFC 9110, section 15.5.11). */
 const GONE = 410;
 
-/** Gives workers what is due, the longest due first, and sets the reminder for what is not. */
+/** Sends due webhooks to workers, the longest due first, and sets the reminder for later ones. */
 export function pump(draft: OutgoingDraft): void {
   const { now } = draft;
   const lost = draft.state.waiting.filter(
@@ -74,7 +76,7 @@ export function tried(
   pump(draft);
 }
 
-/** Defers a try, because its endpoint is left alone for a while. */
+/** Defers an attempt because its endpoint's breaker is open. */
 export function deferred(
   draft: OutgoingDraft,
   { number, attempt, until }: Input<Messages["deferred"]>,
@@ -126,7 +128,7 @@ function note(draft: OutgoingDraft, number: number, outcome: OutgoingTry): void 
   draft.writeRows({ [webhookRow(number)]: { ...webhook, ...counts, tries } });
 }
 
-/** Tells the size of its task. */
+/** Sends the task of an attempt. Returns the task's size in characters. */
 function sendTry(draft: OutgoingDraft, number: number): number {
   const { id, url, payload, contentType, secret, attemptsEver } = draft.webhook(number);
   const task = { number, attempt: attemptsEver + 1, id, url, payload, contentType };

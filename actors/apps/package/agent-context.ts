@@ -1,13 +1,13 @@
 /**
- * The context of an agent, which its constructor gets and its code finds as `this.ctx`: its id, its storage,
- * background work.
+ * The context of an agent: its id, its storage and background work. The constructor receives it, and the agent's code
+ * finds it as `this.ctx`.
  */
 
 import { deserialize, serialize } from "node:v8";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { SqlResult, SqlRow } from "./sql.ts";
 
-/** A key of `ctx.storage`, and entries of one list of it. */
+/** Limit of the length of a key in `ctx.storage`, and of the entries in one list. */
 export const AGENT_STORAGE_KEY_CHARS_MAX = 2_048;
 const AGENT_STORAGE_LISTED_MAX = 100_000;
 
@@ -20,7 +20,7 @@ export function runtimeOf(context: object): AgentRuntime {
   return agent;
 }
 
-/** The rows of a statement: an iterator, and ways to have them at once. */
+/** The rows of a statement: an iterator, with methods that return all rows at once. */
 export class SqlCursor<Row = SqlRow> implements IterableIterator<Row> {
   readonly columnNames: string[];
   readonly #rows: Row[];
@@ -48,7 +48,7 @@ export class SqlCursor<Row = SqlRow> implements IterableIterator<Row> {
     return rest;
   }
 
-  /** The only row. */
+  /** Returns the only row; throws if there is not exactly one. */
   one(): Row {
     const [row, second] = this.toArray();
     if (row === undefined || second !== undefined) {
@@ -80,7 +80,7 @@ interface ListOptions {
   reverse?: boolean;
 }
 
-/** Keys and values at once, where everything else of a storage gives promises. */
+/** Synchronous access to keys and values; the other storage methods return promises. */
 interface SyncKeyValue {
   get<T = unknown>(key: string): T | undefined;
   put(key: string, value: unknown): void;
@@ -88,7 +88,7 @@ interface SyncKeyValue {
   list<T = unknown>(options?: ListOptions): Iterable<[string, T]>;
 }
 
-/** Keys and values beside the tables, in the same database. */
+/** Keys and values, in the same database as the agent's tables. */
 export class AgentStorage {
   readonly #agent: AgentRuntime;
   readonly sql: SqlStorage;
@@ -140,7 +140,7 @@ export class AgentStorage {
     return this.#list<T>(options);
   }
 
-  /** Keys alone; tables stay. `destroy()` of the agent removes all. */
+  /** Deletes all keys but no tables. The agent's `destroy()` deletes everything. */
   async deleteAll(): Promise<void> {
     this.#agent.database.own("DELETE FROM _trunkline_storage");
   }
@@ -150,7 +150,7 @@ export class AgentStorage {
     return this.#agent.database.transaction(work);
   }
 
-  /** Resolves when all that was written is durable. */
+  /** Resolves when all changes so far are durable. */
   sync(): Promise<void> {
     const { gate, inputs } = this.#agent;
     return inputs.hold(gate.durable());
@@ -205,7 +205,7 @@ export class AgentStorage {
 export interface AgentContext {
   readonly id: { readonly name: string; toString(): string };
   readonly storage: AgentStorage;
-  /** The agent stays in memory for it, and what it writes becomes durable. */
+  /** Keeps the agent in memory until the promise settles. Its changes become durable. */
   waitUntil(promise: unknown): void;
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }

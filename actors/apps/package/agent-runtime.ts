@@ -18,13 +18,13 @@ import type {
 
 /** A critical section: while it is active, only events that belong to it are delivered. @internal */
 export interface Block {
-  /** The section that it began in. */
+  /** The section that contains this one. */
   readonly outer: Block | undefined;
 }
 
 /** One agent in memory. @internal */
 export interface AgentRuntime {
-  /** Among the agents of its process. */
+  /** The agent's number in its process. */
   readonly number: number;
   readonly address: { readonly name: string };
   /** The object of the app's class. */

@@ -1,4 +1,4 @@
-/** The base class of agents: code for one entity, with a state, a database, sockets, timers and a queue of its own. */
+/** The base class of agents: code for one entity, with its own state, database, sockets, timers and queue. */
 import { randomUUID } from "node:crypto";
 import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/limits.ts";
 import { type AgentContext, runtimeOf } from "./agent-context.ts";
@@ -52,22 +52,22 @@ export class Agent<Env = unknown, State = unknown> {
     return this.#open.state.get() as State;
   }
 
-  /** Stored, and sent to all who follow it. Throws what `validateStateChange` throws. */
+  /** Stores a new state and sends it to all connected clients. Throws what `validateStateChange` throws. */
   setState(state: State): void {
     this.#open.state.setByCode(state);
   }
 
-  /** Throws to refuse a state, before it is stored. */
+  /** Override it to refuse a state: an error thrown here prevents the change. */
   validateStateChange(_state: State, _source: Connection | "server"): void {}
 
   onStateChanged(state: State, source: Connection | "server"): void | Promise<void> {
     return this.onStateUpdate(state, source);
   }
 
-  /** The older name of `onStateChanged`. */
+  /** Older name of `onStateChanged`. */
   onStateUpdate(_state: State, _source: Connection | "server"): void | Promise<void> {}
 
-  /** Before anything else, whenever the agent comes to memory. */
+  /** Runs before anything else whenever the agent is loaded into memory. */
   onStart(_props?: unknown): void | Promise<void> {}
 
   onRequest(_request: Request): Response | Promise<Response> {
@@ -94,7 +94,7 @@ export class Agent<Env = unknown, State = unknown> {
     this.#open.log("error", error ?? connectionOrError);
   }
 
-  /** One statement; `${values}` are bound, never pasted in. */
+  /** Runs one SQL statement. `${values}` are bound as parameters. */
   sql<Row = SqlRow>(strings: TemplateStringsArray, ...values: unknown[]): Row[] {
     return this.#open.database.run(strings.join("?"), values).rows as Row[];
   }
@@ -111,7 +111,7 @@ export class Agent<Env = unknown, State = unknown> {
     this.#open.sockets.broadcast(message, without);
   }
 
-  /** At most nine, besides the connection's id. */
+  /** Returns up to nine tags of a connection, in addition to its id. */
   getConnectionTags(
     _connection: Connection,
     _context: ConnectionContext,
@@ -123,7 +123,7 @@ export class Agent<Env = unknown, State = unknown> {
     return false;
   }
 
-  /** False: the connection gets no frames but those that are sent to it by code. */
+  /** Return false to send the connection only the frames that code sends, and no state updates. */
   shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
     return true;
   }
@@ -142,7 +142,7 @@ export class Agent<Env = unknown, State = unknown> {
     return (connection as AgentConnection).kept.hasProtocol;
   }
 
-  /** Calls a method in seconds, at a time, or by a cron expression (UTC). */
+  /** Calls a method after a number of seconds, at a time, or by a cron expression (UTC). */
   async schedule<T = unknown>(
     when: Date | string | number,
     callback: MethodName<this>,
@@ -186,7 +186,7 @@ export class Agent<Env = unknown, State = unknown> {
     return this.getSchedules<T>(criteria);
   }
 
-  /** Calls a method as soon as those queued before are through. With the id of an item it takes its place. */
+  /** Calls a method after the calls that were queued before. With the id of an item, replaces that item. */
   async queue<T = unknown>(
     callback: MethodName<this>,
     payload?: T,
@@ -207,12 +207,12 @@ export class Agent<Env = unknown, State = unknown> {
     return this.#open.queue.removeAll(callback);
   }
 
-  /** Retries an item that has failed at all its tries. */
+  /** Retries an item whose attempts have all failed. */
   retryQueued(id: string): boolean {
     return this.#open.queue.retry(id);
   }
 
-  /** An item, or without an id all of them. Failed ones are among them. */
+  /** Returns an item, or all items without an id; failed ones included. */
   getQueue<T = unknown>(id: string): QueueItem<T> | undefined;
   getQueue<T = unknown>(): QueueItem<T>[];
   getQueue<T>(id?: string): QueueItem<T> | undefined | QueueItem<T>[] {
@@ -221,7 +221,7 @@ export class Agent<Env = unknown, State = unknown> {
     return queue.get(id) as QueueItem<T> | undefined;
   }
 
-  /** Items whose payload has this value. */
+  /** Returns the items whose payload has this value under `key`. */
   getQueues<T = unknown>(key: string, value: unknown): QueueItem<T>[] {
     const items = this.#open.queue.list() as QueueItem<T>[];
     return items.filter(
@@ -229,7 +229,7 @@ export class Agent<Env = unknown, State = unknown> {
     );
   }
 
-  /** Accepts work that is done once: a repeat with the same key or id gives the first. */
+  /** Accepts work that runs once: a repeat with the same key or id returns the first submission. */
   async submit<T = unknown>(
     method: MethodName<this>,
     payload?: T,
@@ -261,7 +261,7 @@ export class Agent<Env = unknown, State = unknown> {
     return this.#open.submissions.delete(id);
   }
 
-  /** The agent stays in memory until what this gives is called. */
+  /** Keeps the agent in memory until the returned function is called. */
   async keepAlive(): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#open.background(() => promise);
@@ -290,8 +290,8 @@ export class Agent<Env = unknown, State = unknown> {
   }
 
   /**
-   * A webhook from here: signed where there is a secret, tried again for days. Of several secrets each signs, up to
-   * three, so that receivers may go over from one to the next. Resolves with its id when it is stored.
+   * Sends a webhook, signed if there is a secret, and retries it for days. Up to three secrets each add a signature,
+   * so that receivers can change from one to the next. Resolves with the webhook's id when it is stored.
    */
   async webhook(
     url: string | URL,
@@ -331,7 +331,7 @@ export class Agent<Env = unknown, State = unknown> {
     return found;
   }
 
-  /** Receives every request first. */
+  /** Handles a request to the agent. Called before any other method. */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return this.onRequest(requestOf(input, init));
   }

@@ -7,7 +7,7 @@ export class ApiError extends Error {
   readonly numericCode: number;
   /** HTTP status. */
   readonly status: number;
-  /** To the field that is wrong, as `/name`. */
+  /** JSON pointer to the invalid field, such as `/name`. */
   readonly pointer: string | undefined;
 
   constructor(

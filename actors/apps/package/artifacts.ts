@@ -1,4 +1,4 @@
-/** The binding for repositories, as the code of an app sees it. */
+/** Types of the binding for repositories, for app code. */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { z } from "zod";
 import type { CommitFiles } from "../../../schemas/repositories/http/artifacts.ts";
@@ -21,10 +21,10 @@ import type { Camelized } from "./camel-case.ts";
 import type { Page, RestBinding } from "./rest-binding.ts";
 
 export type Namespace = Camelized<z.output<typeof WireNamespace>>;
-/** A repository as a list shows it. */
+/** A repository in a list. */
 export type Repo = Camelized<z.output<typeof WireRepo>>;
 export type ArtifactsUsage = Camelized<z.output<typeof WireStored>>;
-/** With a token for git, which is shown this once. */
+/** A new repository, with a token for git that is shown only once. */
 export type CreatedRepo = Camelized<z.output<typeof WireCreated>>;
 
 export interface Artifacts extends RestBinding {
@@ -33,7 +33,7 @@ export interface Artifacts extends RestBinding {
     name: string,
     options?: { description?: string; readOnly?: boolean; setDefaultBranch?: string },
   ): Promise<CreatedRepo>;
-  /** Throws NOT_FOUND where there is none. */
+  /** Throws NOT_FOUND if the repository does not exist. */
   get(name: string): Promise<ArtifactsRepo>;
   list(options?: {
     limit?: number;
@@ -42,16 +42,16 @@ export interface Artifacts extends RestBinding {
     sort?: "created_at" | "updated_at" | "last_push_at" | "name";
     direction?: "asc" | "desc";
   }): Promise<Page & { repos: Repo[] }>;
-  /** False where there was none. */
+  /** Returns false if it did not exist. */
   delete(name: string): Promise<boolean>;
   /** Imports a public repository. `info()` of the new one reports the progress. */
   import(what: {
     source: { url: string; branch?: string; depth?: number };
     target: { name: string; opts?: { readOnly?: boolean } };
   }): Promise<CreatedRepo>;
-  /** Bytes that the account has in repositories, and may have. */
+  /** Returns the bytes that the account's repositories use, and their limit. */
   usage(): Promise<ArtifactsUsage>;
-  /** The same for another namespace that trunkline.jsonc binds; all else is refused as FORBIDDEN. */
+  /** Returns the binding for another namespace that trunkline.jsonc binds. Other namespaces throw FORBIDDEN. */
   in(namespace: string): Artifacts;
   /** The namespaces that trunkline.jsonc binds. `list` shows only the binding's own. */
   readonly namespaces: {
@@ -61,7 +61,7 @@ export interface Artifacts extends RestBinding {
       limit?: number;
       cursor?: string;
     }): Promise<Page & { namespaces: Namespace[] }>;
-    /** One without repositories; false where there was none. */
+    /** Deletes an empty namespace. Returns false if it did not exist. */
     delete(name: string): Promise<boolean>;
   };
 }
@@ -91,10 +91,10 @@ export interface ArtifactsRepo extends Disposable {
     name: string,
     options?: { description?: string; readOnly?: boolean; defaultBranchOnly?: boolean },
   ): Promise<ForkedRepo>;
-  /** Drops what no ref leads to any more. */
+  /** Deletes objects that no ref reaches. */
   prune(): Promise<void>;
 
-  /** By first parents, newest first; NOT_FOUND where there is no such ref. */
+  /** Lists commits by first parents, newest first. Throws NOT_FOUND if the ref does not exist. */
   log(options?: { ref?: string; limit?: number; offset?: number }): Promise<Commit[]>;
   refs(options?: {
     prefix?: string;
@@ -102,26 +102,26 @@ export interface ArtifactsRepo extends Disposable {
     cursor?: string;
   }): Promise<Page & { refs: Ref[] }>;
   diff(base: string, head: string): Promise<Diff>;
-  /** Null where there is none of this id. */
+  /** Returns null if no commit has this id. */
   readCommit(hash: string): Promise<Commit | null>;
   readTree(hash: string): Promise<TreeEntry[] | null>;
   readBlob(hash: string): Promise<Blob | null>;
-  /** Null where there is no such file. */
+  /** Returns null if the file does not exist. */
   readFile(what: { ref: string; path: string }): Promise<Blob | null>;
-  /** The same with a type found in its bytes. */
+  /** Like `readFile`, with a content type detected from the bytes. */
   readRaw(what: { ref: string; path: string }): Promise<Blob | null>;
-  /** All files of a commit. */
+  /** Returns all files of a commit as an archive. */
   archive(ref: string, format?: "tar.gz" | "zip"): Promise<Blob>;
-  /** Makes the whole commit or none. Throws BRANCH_MOVED if the branch is not where `expected` says. */
+  /** Creates a commit with all changes or none. Throws BRANCH_MOVED if the branch is not at `expected`. */
   createCommit(commit: NewCommit): Promise<MadeCommit>;
 
-  /** Opens this repository for git. */
+  /** Creates a token that opens this repository for git. */
   createToken(scope?: "read" | "write", ttl?: number): Promise<MintedToken>;
   listTokens(options?: {
     state?: "active" | "expired" | "revoked" | "all";
     page?: number;
     perPage?: number;
   }): Promise<Page & { tokens: RepoToken[] }>;
-  /** False where there is none of this id. */
+  /** Returns false if no token has this id. */
   revokeToken(id: string): Promise<boolean>;
 }

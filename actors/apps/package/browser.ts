@@ -1,4 +1,4 @@
-/** The binding for browsers, as the code of an app sees it: pages printed, captured and read, and sites crawled. */
+/** Types of the binding for browsers, for app code: prints, captures and reads pages, and crawls sites. */
 import type { z } from "zod";
 import type { WireUsage } from "../../../schemas/account/http/accounts.ts";
 import type { CrawlRequest } from "../../../schemas/crawl/http/crawl.ts";
@@ -9,11 +9,11 @@ import type { ScreenshotRequest } from "../../../schemas/rendering/http/screensh
 import type { Camelized } from "./camel-case.ts";
 import type { RestBinding } from "./rest-binding.ts";
 
-/** A page by its `url`, `html` or `files`, or several `sources`; and `pdfOptions`. */
+/** A page by `url`, `html` or `files`, or several `sources`, with `pdfOptions`. */
 export type PdfInput = z.input<typeof PdfRequest>;
-/** A page likewise, `selector` for one element of it, and `screenshotOptions`. */
+/** A page by `url`, `html` or `files`, with `screenshotOptions` and an optional `selector` of one element. */
 export type ScreenshotInput = z.input<typeof ScreenshotRequest>;
-/** A page likewise, and the parameters of the call that reads it. */
+/** A page by `url`, `html` or `files`, with the parameters of the call. */
 export type PageInput<N extends PageCallName> = z.input<(typeof PAGE_CALLS)[N]["request"]>;
 export type PageResult<N extends PageCallName> = z.output<(typeof PAGE_CALLS)[N]["result"]>;
 export type CrawlInput = z.input<typeof CrawlRequest>;

@@ -260,5 +260,5 @@ function closeOf(error: unknown): SocketClose {
 const frameOf = (data: Buffer, isBinary: boolean): Frame =>
   isBinary ? { base64: data.toString("base64") } : { text: data.toString("utf8") };
 
-/** In JSON: a control character takes six bytes. */
+/** Counted as JSON, where a control character takes six bytes. */
 const sizeOf = (frame: Frame) => Buffer.byteLength(JSON.stringify(frame));

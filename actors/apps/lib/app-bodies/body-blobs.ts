@@ -1,11 +1,14 @@
-/** Bodies of apps' requests and answers beside a message: in it where they are small, else in a blob that it names. */
+/**
+ * Bodies of apps' requests and answers: a small body is in the message, a larger one in a blob that the message
+ * names.
+ */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 
-/** Past it a body goes beside the message, as a blob: base64 in JSON takes a third more. */
+/** A larger body is stored as a blob, because base64 in JSON takes a third more. */
 export const APP_BODY_INLINE_BYTES_MAX = 600_000;
 /** A blob with a body expires after this many seconds. By then no attempt of its call is running. */
 const APP_BODY_KEPT_S = 600;
@@ -26,7 +29,7 @@ export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promi
   return Buffer.concat(pieces, bytes);
 }
 
-/** `app` says whose the blob is, should it need one: it goes with the app at the latest. */
+/** Stores a body. `app` owns the blob, if one is needed: the blob is deleted with the app at the latest. */
 export async function writeBody(
   blobs: Pick<BlobStore, "put">,
   app: string,

@@ -1,7 +1,4 @@
-/**
- * Reads an answer that its app is still making: asks the host of its process for part after part, however often it
- * takes.
- */
+/** Reads an answer that an app is still writing: requests part after part from the host of the app's process. */
 
 import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
@@ -14,8 +11,8 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 
 /**
- * How often a host that is not there is asked again, and the pause between: after an outage of the bus it is back
- * later.
+ * Number of retries while a host does not answer, and the pause between them. After an outage of the bus, the host
+ * may reconnect later.
  */
 const APP_STREAM_ABSENCES_MAX = 20;
 const APP_STREAM_RETRY_MS = 250;
@@ -26,7 +23,7 @@ interface StreamReaderParts {
 }
 
 const GONE: StreamAnswer = { failed: "its host is gone" };
-/** Time for the way of an answer, besides the time that its host waits. */
+/** Time for the transfer of an answer, in addition to the time that its host waits. */
 const WAY_MS = 5_000;
 
 /**
@@ -56,7 +53,7 @@ export async function* readAnswerStream(
   }
 }
 
-/** One part, or that there is none yet. Rejects with the signal's reason. */
+/** Reads one part, or learns that there is none yet. Rejects with the signal's reason. */
 export async function readPart(
   { bus, clock }: StreamReaderParts,
   { subject, stream }: AnswerStream,
@@ -81,7 +78,7 @@ export async function readPart(
   }
 }
 
-/** Tells the host that nobody reads on. A host that misses this ends the stream by itself later. */
+/** Notifies the host that the reader has stopped. A host that misses this ends the stream later by itself. */
 export function leaveAnswerStream(bus: Bus, { subject, stream }: AnswerStream): void {
   const question: StreamQuestion = { stream, part: 1, isLeft: true };
   tell(bus, subject, JSON.stringify(question));

@@ -1,6 +1,5 @@
 /**
- * `fetch` of apps: through the egress guard, each redirect held to it, and with an answer that is held in memory
- * whole.
+ * `fetch` of apps. Every request and redirect passes the egress guard, and the whole response is buffered in memory.
  */
 
 import type { Operation, OperationResult } from "../../../../schemas/apps/app-process.ts";
@@ -11,7 +10,7 @@ import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fet
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
-/** Connections of all apps' fetches on one host, in use; and as many that are kept. */
+/** Limit of the open connections of all apps' fetches on one host, and of the idle connections that are kept. */
 const APP_FETCH_CONNECTIONS_MAX = 512;
 
 /** Headers that app code must not set, because they belong to the connection or to the platform. */
@@ -24,7 +23,7 @@ const OURS = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** The body is decoded by then, and has another length. */
+/** The body is already decoded and has another length. */
 const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-encoding"]);
 
 export class AppFetch {
@@ -35,7 +34,7 @@ export class AppFetch {
     this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });
   }
 
-  /** Calls `comes` with the size of each piece of the answer; it throws when there are too many. */
+  /** Fetches a response. Calls `comes` with the size of each chunk; `comes` throws when the limit is exceeded. */
   async fetch(
     operation: Extract<Operation, { type: "fetch" }>,
     asker: { signal: AbortSignal; comes: (bytes: number) => void },

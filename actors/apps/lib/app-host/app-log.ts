@@ -1,4 +1,4 @@
-/** Writes what apps print to the stream of their logs; those who watch see it on its way there. */
+/** Writes the output of apps to the stream of logs. Watchers receive the lines as they are published. */
 
 import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
 import {
@@ -21,7 +21,7 @@ export class AppLog {
   }
 
   /**
-   * Publishes a line without a wait. A line may be lost while the bus is away, and past a number of lines a second.
+   * Publishes a line without waiting. Lines are lost while the bus is away and past the limit of lines per second.
    */
   print(app: string, line: Omit<AppLogLine, "at">): void {
     const at = this.#clock.now();

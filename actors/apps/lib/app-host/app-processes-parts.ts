@@ -23,7 +23,8 @@ export interface AppProcessesParts {
   program: ProcessProgram;
   users: AppUsers;
   /**
-   * The folder of the processes' folders, in memory if there is such a file system. This object makes and removes it.
+   * The parent folder of all process folders, on a file system in memory if there is one. The app processes create
+   * and remove it.
    */
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */

@@ -19,28 +19,28 @@ import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
 import { RestartPauses } from "./restart-pauses.ts";
 
-/** Times that a turn is tried whose process ended under it; then it is refused. */
+/** Number of process crashes during one turn after which the turn is refused. */
 export const AGENT_TURN_CRASHES_MAX = 2;
-/** Turns whose process ended under them that a host remembers, at some 150 bytes each. */
+/** Number of crashed turns that a host remembers, at some 150 bytes each. */
 export const AGENT_CRASHED_TURNS_KEPT_MAX = 10_000;
 
 /** An app's code in memory, in the version that serves. */
 export interface Running {
   readonly process: AppProcess;
-  /** Aborts when another version, or other secrets, take its place. */
+  /** Aborts when another version or changed secrets replace it. */
   readonly outdated: AbortSignal;
 }
 
 interface Slot {
   key: string;
   starting: Promise<Running>;
-  /** Once it has started. */
+  /** Set when the process has started. */
   running: Running | undefined;
   outdated: AbortController;
   idleSince: number | undefined;
 }
 
-/** How often processes that nobody uses are looked for. */
+/** Interval of the search for idle processes. */
 const SWEEP_MS = 5_000;
 
 export class AppProcesses {
@@ -72,7 +72,7 @@ export class AppProcesses {
     return this.#all.size;
   }
 
-  /** Apps of which anything is kept here. */
+  /** Number of apps for which this host holds anything. */
   get apps(): number {
     return this.#parts.serving.watched;
   }
@@ -101,13 +101,13 @@ export class AppProcesses {
         slot.idleSince = undefined;
         return slot.starting;
       }
-      // Two that ask at once start one.
+      // Simultaneous requests start only one process.
       if (this.#current.get(key) !== slot) continue;
       return this.#start(key, serving);
     }
   }
 
-  /** Starts a version that does not serve, and ends it: what it exports. */
+  /** Starts a version that does not serve, ends it, and returns its exports. */
   async check(key: string, version: ServingApp): Promise<Exported> {
     this.#checkRoom();
     try {
@@ -124,12 +124,12 @@ export class AppProcesses {
     }
   }
 
-  /** True where its process may have ended by what it does. */
+  /** Returns whether this turn may have made its process end. */
   hasCrashed(id: string): boolean {
     return this.#crashes.has(id);
   }
 
-  /** A turn's process has ended under it. True when it is not to be tried again. */
+  /** Records that a process ended during this turn. Returns true if the turn must not be tried again. */
   crashed(id: string): boolean {
     const times = (this.#crashes.get(id) ?? 0) + 1;
     this.#crashes.delete(id);
@@ -140,7 +140,7 @@ export class AppProcesses {
     return times >= AGENT_TURN_CRASHES_MAX;
   }
 
-  /** Ends all of them, and removes what they left. */
+  /** Ends all processes and removes their files. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     for (const slot of this.#all) {
@@ -162,7 +162,7 @@ export class AppProcesses {
     try {
       return await this.#parts.serving.get(key);
     } catch (error) {
-      // Anybody may ask for apps that there are not: nothing stays of that.
+      // Clients may request apps that do not exist, so nothing is kept for such an app.
       this.#release(key);
       throw error;
     }
@@ -186,7 +186,7 @@ export class AppProcesses {
       () => {
         this.#forget(slot);
         this.#restarts.putOff(key, serving.revision);
-        // The former process goes on until another has started.
+        // The former process continues until the new one has started.
         const isAlive = before && this.#all.has(before) && !before.outdated.signal.aborted;
         if (isAlive && !this.#current.has(key)) this.#current.set(key, before);
       },
@@ -228,7 +228,7 @@ export class AppProcesses {
     );
   }
 
-  /** Processes whose folder is gone can open no database: others take their place, in a folder that is made again. */
+  /** Processes whose folder is gone can open no database. They are replaced, in a folder that is created again. */
   async #ensureFolder(): Promise<void> {
     const { folder, logger } = this.#parts;
     const before = [...this.#all];
@@ -292,7 +292,8 @@ export class AppProcesses {
   }
 
   /**
-   * The new one has started: the old ones, of which one may have failed to be replaced before, finish what they have.
+   * The new process has started, so all older processes finish their work. An earlier replacement may have failed, so
+   * there may be several.
    */
   #retireBefore(slot: Slot): void {
     for (const other of this.#all) {
@@ -301,7 +302,7 @@ export class AppProcesses {
     }
   }
 
-  /** Retires a process: it takes no more requests, and ends when nothing uses it or its time is over. */
+  /** Retires a process: it gets no more requests, and ends when it is unused or its drain time is over. */
   #retire(slot: Slot): void {
     if (slot.outdated.signal.aborted) return;
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
@@ -343,7 +344,7 @@ export class AppProcesses {
     this.#release(slot.key);
   }
 
-  /** Forgets what this host keeps of an app that has no process here any more. */
+  /** Releases what this host holds for an app that has no process here any more. */
   #release(key: string): void {
     for (const slot of this.#all) if (slot.key === key) return;
     this.#users.release(key);
@@ -380,6 +381,6 @@ async function revisionOf({ starting }: Slot): Promise<number | undefined> {
   }
 }
 
-/** Agents end by themselves before that. */
+/** Agents end before that by themselves. */
 const DRAIN_MARGIN_MS = 2_000;
 const DRAIN_POLL_MS = 20;

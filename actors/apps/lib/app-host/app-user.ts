@@ -1,16 +1,16 @@
-/** User ids for processes of apps: one that nobody else has, for each app, where this process may choose. */
+/** Unique user ids for the processes of each app, if this process may change users. */
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { fnv1a32 } from "../../../../schemas/subjects.ts";
 
-/** Above those of people, services, containers' ranges and what systemd gives away. */
+/** Above the ids of people, services, container ranges and systemd's dynamic users. */
 const FIRST = 1_900_000_000;
 const COUNT = 100_000_000;
 
 export class AppUsers {
-  /** False where children have this process's own user. */
+  /** False if child processes run as this process's own user. */
   readonly #isPossible: boolean;
   readonly #taken = new Map<number, string>();
 
@@ -18,7 +18,10 @@ export class AppUsers {
     this.#isPossible = isPossible;
   }
 
-  /** The same for an app at every host, but for one whose number another app here has by chance. */
+  /**
+   * Returns a user id for the app. It is the same on every host, unless another app on this host has the same id by
+   * chance.
+   */
   take(app: string): number | undefined {
     if (!this.#isPossible) return undefined;
     for (let id = FIRST + (fnv1a32(app) % COUNT); ; id++) {
@@ -29,16 +32,16 @@ export class AppUsers {
     }
   }
 
-  /** No process of the app is left. */
+  /** Releases the id when the app has no process left. */
   release(app: string): void {
     for (const [id, owner] of this.#taken) if (owner === app) this.#taken.delete(id);
   }
 }
 
-/** Why processes of apps cannot have users of their own; undefined where they can. */
+/** Returns the reason why apps cannot run as separate users; undefined if they can. */
 export async function whyOneUser(programs: readonly string[]): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return "this process is not root";
-  // Root of a container may lack the right, or the numbers.
+  // Root in a container may lack the permission or the range of ids.
   const refusal = await refusalOf(FIRST);
   if (refusal !== undefined) return `it may not start processes of other users (${refusal})`;
   for (const program of programs) {

@@ -10,7 +10,7 @@ import type { ProcessProgram } from "../app-process/process-program.ts";
 const SETPRIV = "/usr/bin/setpriv";
 const PARAMETERS = ["--pdeathsig", "KILL", "--"];
 
-/** The same program, which the kernel kills when the thread that started it is gone. */
+/** Returns the same program, but the kernel kills it when the thread that started it ends. */
 export function endedWithHost(program: ProcessProgram): ProcessProgram {
   return (folders) => {
     const { main, options } = program(folders);
@@ -19,7 +19,7 @@ export function endedWithHost(program: ProcessProgram): ProcessProgram {
   };
 }
 
-/** Why the kernel cannot; undefined where it can. */
+/** Returns the reason why the kernel cannot do this; undefined if it can. */
 export async function whyNotEnded(): Promise<string | undefined> {
   try {
     await promisify(execFile)(SETPRIV, [...PARAMETERS, process.execPath, "--version"]);

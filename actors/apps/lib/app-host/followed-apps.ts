@@ -12,7 +12,7 @@ interface FollowedAppsParts {
 }
 
 interface Kept {
-  /** Number of the newest question. */
+  /** Number of the newest request. */
   serving: Promise<ServingApp>;
   askedAt: number;
 }
@@ -26,7 +26,9 @@ export class FollowedApps {
     this.#parts = parts;
   }
 
-  /** Rejects with `not_found` where nothing serves, and with what the app's actor refuses. */
+  /**
+   * Returns the serving version. Rejects with `not_found` if no version serves, and with errors of the app's actor.
+   */
   get(key: string): Promise<ServingApp> {
     const kept = this.#kept.get(key);
     const now = this.#parts.clock.monotonic();
@@ -34,7 +36,7 @@ export class FollowedApps {
     const serving = this.#parts.actors.call(app, key, "getServing", {});
     const asked = { serving, askedAt: now };
     this.#kept.set(key, asked);
-    // A refusal is nothing to keep: the app may be deployed at any moment.
+    // Refusals are not cached, because the app may be deployed at any moment.
     serving.catch(() => {
       if (this.#kept.get(key) === asked) this.#kept.delete(key);
     });
@@ -46,7 +48,10 @@ export class FollowedApps {
     return this.#watched.size;
   }
 
-  /** Forgets what an app serves, and calls back, whenever it changes or may have; until `unwatch`. */
+  /**
+   * Drops the known version and calls `changed` whenever the serving version changes or may have changed, until
+   * `unwatch`.
+   */
   watch(key: string, changed: () => void): void {
     if (this.#watched.has(key)) return;
     const ended = new AbortController();
@@ -71,7 +76,7 @@ export class FollowedApps {
         changed();
         for await (const _ of updates) changed();
       } catch {
-        // While the bus is away what is kept lasts for its time alone.
+        // While the bus is away, a cached version is used until it expires.
       }
       await clock.wait(APP_SERVING_KEPT_MS, signal);
     }

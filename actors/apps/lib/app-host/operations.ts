@@ -1,6 +1,6 @@
 /**
- * Does what code of apps wants of the outside: each kind of operation by its own way, bounded, and answered to its
- * process.
+ * Runs the operations that app code requests from the platform, such as fetches and calls. Each is limited in time
+ * and size, and answered to its process.
  */
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
@@ -46,10 +46,10 @@ import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import { checkBound } from "./check-bound.ts";
 
-/** A payload as text. */
+/** Limit of a payload as text. */
 const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
 
-/** Fetches and calls that one process has under way; more wait. */
+/** Limit of the concurrent fetches and calls of one process; further ones wait. */
 export const APP_OPERATIONS_MAX = 64;
 /** Time limit of one operation. */
 const APP_OPERATION_MS_MAX = 60_000;
@@ -74,7 +74,7 @@ interface Asker {
   values: Readonly<Record<string, unknown>>;
   /** Aborts when the process ends or its time is up. */
   signal: AbortSignal;
-  /** Counts bytes of an answer. Throws ActorError `busy` past the limit. */
+  /** Counts bytes of a response. Throws ActorError `busy` past the limit. */
   comes(bytes: number): void;
   process: AppProcess;
 }
@@ -89,7 +89,7 @@ export class Operations {
     this.#parts = parts;
   }
 
-  /** Tells the process what became of it. Never rejects. */
+  /** Runs an operation and sends its result to the process. Never rejects. */
   async run(
     process: AppProcess,
     { operation, wanted }: Extract<FromProcess, { type: "operation" }>,
@@ -116,7 +116,7 @@ export class Operations {
       process.held.hold(bytes);
       heldBytes = bytes;
       const perform = () => {
-        // Before it has had any effect: with no room for its answer it does not begin.
+        // Checked before any effect: without room for its answer, an operation does not begin.
         arriving.checkRoom();
         const { ending } = process;
         const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";
@@ -131,9 +131,9 @@ export class Operations {
           ...{ process, address, signal, comes },
         });
       };
-      // A part waits for another app's code, and is no work meanwhile.
+      // Reading a part waits for another app's code, so it takes no place among the running operations.
       const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
-      // Bytes that came beside the message are not counted yet.
+      // Bytes that arrived outside the message are not counted yet.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);
       arriving.addDone(uncounted);
       arrivingBytes += uncounted;
@@ -280,7 +280,10 @@ export class Operations {
     if (bytes >= limits.bytes) throw noRoom(limits.bytes);
   }
 
-  /** `remove` takes back what was not there before: of a repeat the queue has it, or needs it no more. */
+  /**
+   * `remove` deletes a blob that this call wrote. If the operation is a repeat, the queue has the blob or no longer
+   * needs it.
+   */
   async #payload(blobs: BodyBlobs, app: string, id: string, bytes: Buffer) {
     if (bytes.length <= OUTGOING_INLINE_BYTES_MAX) {
       return { body: { text: bytes.toString() }, remove: async () => {} };
@@ -293,7 +296,7 @@ export class Operations {
     return { body: { blob }, remove };
   }
 
-  /** By its name where it is a secret of the app: then the next try uses what it is by then. */
+  /** A secret of the app is stored by name, so that the next attempt uses its current value. */
   #signing(app: string, secret: string, values: Readonly<Record<string, unknown>>) {
     const name = Object.keys(values).find((known) => values[known] === secret);
     if (name !== undefined) return { name };

@@ -14,12 +14,12 @@ import { AGENT_DATABASE_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 
 /**
- * A file system in memory that is smaller takes no databases: sixteen of the largest fit. Containers often have 64 MB
- * of it.
+ * Smallest file system in memory that is used: sixteen of the largest databases fit. Containers often have only 64
+ * MB.
  */
 export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 
-/** Databases are as quick as they can be there; what they hold is kept in their logs. */
+/** Databases are fastest in memory, and their contents are durable in their logs. */
 export const MEMORY_FOLDER = "/dev/shm";
 const PREFIX = "trunkline-apps-";
 const LOCK = ".lock";
@@ -30,7 +30,10 @@ const LOCK = ".lock";
 export const rootIn = async (memoryFolder: string): Promise<string> =>
   (await fileSystemBytes(memoryFolder)) < APP_MEMORY_FOLDER_BYTES_MIN ? tmpdir() : memoryFolder;
 
-/** A folder of this host alone. Removes those of hosts that have ended, with processes that outlived them. */
+/**
+ * Creates the folder of this host. Removes the folders of hosts that have ended, and kills processes that outlived
+ * their host.
+ */
 export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<ProcessFolder> {
   const root = await rootIn(memoryFolder);
   await removeLeftFolders(root);
@@ -40,8 +43,8 @@ export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<P
 }
 
 /**
- * Held by a socket beside it that this process listens on: the kernel closes it with the process, however that ends,
- * and no clock says who lives. A process that stands still holds it too.
+ * A folder that is held by a listening socket beside it. The kernel closes the socket however the process ends, so no
+ * clock is needed. A stopped process (SIGSTOP) still holds its folder.
  */
 export class ProcessFolder {
   readonly path: string;
@@ -51,13 +54,15 @@ export class ProcessFolder {
     this.path = path;
   }
 
-  /** Makes it and its lock again where something outside has removed them; true where the folder was gone. */
+  /**
+   * Creates the folder and its lock again if another program has removed them. Returns true if the folder was gone.
+   */
   async ensure(): Promise<boolean> {
-    // The lock first: a folder without one is a folder that was left.
+    // The lock comes first, because a folder without a lock counts as abandoned.
     if (this.#lock === undefined || !existsSync(this.path + LOCK)) await this.#listen();
     if (await this.#isThere()) return false;
     await mkdir(this.path, { mode: 0o700 });
-    // Users of apps pass through to what is theirs, and see nothing else.
+    // Apps' users may pass through to their own folder, and cannot list the others.
     await chmod(this.path, 0o711);
     return true;
   }
@@ -69,7 +74,7 @@ export class ProcessFolder {
     await rm(this.path + LOCK, { force: true });
   }
 
-  /** Throws where somebody else has put something in its place. */
+  /** Throws if another user has put a file or folder in its place. */
   async #isThere(): Promise<boolean> {
     const found = await lstat(this.path).catch(() => undefined);
     if (found === undefined) return false;
@@ -108,7 +113,7 @@ export async function removeLeftFolders(root: string): Promise<void> {
   }
 }
 
-/** False only where surely nobody listens: a full queue of connections is a living process too. */
+/** Returns false only if surely nobody listens. A full connection queue also means a living process. */
 async function isHeld(lock: string): Promise<boolean> {
   const socket = connect(lock);
   try {
@@ -121,7 +126,7 @@ async function isHeld(lock: string): Promise<boolean> {
   }
 }
 
-/** Code that never pauses does not notice that its host is gone, and not everywhere does the kernel end it then. */
+/** Code that never yields does not notice the end of its host, and not every kernel kills it then. */
 async function endProcessesOf(folder: string): Promise<void> {
   const pids = existsSync("/proc")
     ? (await readdir("/proc")).filter((name) => /^\d+$/.test(name))

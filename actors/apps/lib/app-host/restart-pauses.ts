@@ -1,10 +1,10 @@
-/** How long an app waits that has ended by itself, or did not start, before it may start again: each time longer. */
+/** The growing pause before an app may start again that ended by itself or did not start. */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /** Pauses between starts of a process that ends by itself, doubled from the first to the last. */
 export const APP_RESTART_MS = 50;
 const APP_RESTART_MS_MAX = 5_000;
-/** A process that lived this long counts as well started. */
+/** A process that ran this long counts as stable. */
 const APP_STABLE_MS = 30_000;
 
 interface Restart {
@@ -21,7 +21,7 @@ export class RestartPauses {
     this.#clock = clock;
   }
 
-  /** Not positive where this revision may start at once. */
+  /** Returns the milliseconds until this revision may start; zero or less means at once. */
   leftMs(key: string, revision: number): number {
     const restart = this.#restarts.get(key);
     return restart?.revision === revision ? restart.notBefore - this.#clock.monotonic() : 0;

@@ -29,23 +29,23 @@ import { type ProcessFiles, writeProcessFiles } from "./write-process-files.ts";
 
 export interface AppProcessParts {
   clock: Clock;
-  /** The app's. */
+  /** The app's key. */
   key: string;
   program: ProcessProgram;
-  /** A folder of this process alone, which is made and removed again. */
+  /** A folder for this process alone. It is created at the start and removed at the end. */
   folder: string;
-  /** User and group of the child; its parent's where absent. */
+  /** User and group id of the child; defaults to its parent's. */
   user: number | undefined;
-  /** Does what the default export wants of the outside. */
+  /** Runs an operation that the default export requested. */
   operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
   streams: Pick<HostStreams, "heard" | "ofEntry">;
   /** Agents that may be open at once: as many as the limit of open files allows. */
   agentsMax?: number | undefined;
-  /** Lines of the app, and of what ended it. */
+  /** Receives the app's lines and the reason of its end. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
 }
 
-/** Characters kept of what Node said last on its way down. */
+/** Limit of the characters kept from Node's last output before a crash. */
 const LAST_WORDS_CHARS = 2_000;
 /** Scheduling priority: processes of apps come after the platform's own. */
 const NICENESS = constants.priority.PRIORITY_BELOW_NORMAL;
@@ -75,7 +75,10 @@ export class AppProcess {
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
 
-  /** Resolves when it is ready. Rejects with `app_broken` where the bundle does not start, and with `unavailable` where something ended it before. */
+  /**
+   * Resolves when the process is ready. Rejects with `app_broken` if the bundle does not start, and with
+   * `unavailable` if the process was ended before.
+   */
   static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
     const { folder, user } = parts;
     const files = await writeProcessFiles(folder, start.bundle, user);
@@ -108,18 +111,18 @@ export class AppProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** Or is about to: nothing begins in it any more. */
+  /** True when the process has ended or is about to end: nothing may begin in it any more. */
   get isEnded(): boolean {
     return this.#isEnded || this.#child.killed;
   }
 
-  /** Agents and entries that are open or under way, or have asked to be waited for. */
+  /** Number of agents and entries that are open, under way, or kept by `waitUntil`. */
   get users(): number {
     const ofEntry = this.#entryWait.users + this.#parts.streams.ofEntry(this);
     return this.#agents.size + this.#entries.size + ofEntry;
   }
 
-  /** Resolves with why, when it has ended. */
+  /** Resolves with the reason when the process has ended. */
   get ended(): Promise<Error> {
     return this.#ended.promise;
   }
@@ -129,7 +132,10 @@ export class AppProcess {
     return this.#ending.signal;
   }
 
-  /** Opens an agent from what its log holds; the number is its name from here on. Rejects with ActorError or ProcessEnded. */
+  /**
+   * Opens an agent from the contents of its log. The returned number identifies it in this process. Rejects with
+   * ActorError or ProcessEnded.
+   */
   async openAgent(
     { key, address }: { key: string; address: AgentAddress },
     log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
@@ -154,7 +160,7 @@ export class AppProcess {
     }
   }
 
-  /** Each has files of its own open. One that has nothing to do gives way; its next message opens it again. */
+  /** Every open agent holds open files. An idle one is closed; its next message opens it again. */
   #makeRoom(): void {
     const { agentsMax = Number.POSITIVE_INFINITY } = this.#parts;
     if (this.#agents.size < agentsMax) return;
@@ -168,14 +174,20 @@ export class AppProcess {
     this.send({ type: "close", agent });
   }
 
-  /** Begins a turn of an agent; its number is in what comes of it, and what another `follows`. Throws ActorError `busy`. */
+  /**
+   * Begins a turn of an agent. The returned number marks the turn's messages and is the `follows` of a later turn.
+   * Throws ActorError `busy`.
+   */
   turn(wanted: Omit<ToProcess & { type: "turn" }, "type" | "turn">): number {
     const turn = ++this.#numbers;
     this.#begin({ type: "turn", turn, ...wanted });
     return turn;
   }
 
-  /** Begins a turn of the default export; the listener hears of this turn alone, until `forgetEntry`. Throws ActorError `busy`. */
+  /**
+   * Begins a turn of the default export. The listener receives only this turn's messages, until `forgetEntry`. Throws
+   * ActorError `busy`.
+   */
   entry(
     wanted: Pick<Extract<ToProcess, { type: "entry" }>, "request" | "isUpgrade">,
     listener: ProcessListener,
@@ -192,7 +204,8 @@ export class AppProcess {
   }
 
   /**
-   * Messages of one turn of the event loop go in one write, because a write costs as much as the rest of a message. Calls `arrived` once, even if the message is lost.
+   * Sends a message. Messages of one turn of the event loop share one write, because a write costs as much as the
+   * rest of a message. Calls `arrived` once, even if the message is lost.
    */
   send(message: ToProcess, arrived: () => void = () => {}): void {
     this.#said.push({ message, arrived });
@@ -205,7 +218,7 @@ export class AppProcess {
     this.send(message, () => this.arriving.remove(bytes));
   }
 
-  /** Ends it at once: of what it says from then on only its log is heard. */
+  /** Kills the process. Of its later output only log lines are used. */
   kill(reason: string): void {
     this.#reason ??= reason;
     this.#child.kill("SIGKILL");
@@ -241,7 +254,7 @@ export class AppProcess {
         this.kill(FORGED);
       }
     });
-    // Node's own, for handles that nobody here passes on: it takes for granted that Node itself says them.
+    // Removes Node's own listener for passed handles, which are not used here: it trusts every such message.
     child.removeAllListeners("internalMessage");
     child.on("internalMessage", () => this.kill(FORGED));
     child.once("error", (error) => {
@@ -355,7 +368,7 @@ export class AppProcess {
     this.#parts.log({ level, text, ...(key !== undefined && { agent: key }) });
   }
 
-  /** An error of user code. The caller learns only what the gateway passes on. */
+  /** Prints an error of user code. The caller gets only what the gateway passes on. */
   #printFault({ agent, error }: Extract<FromProcess, { type: "refused" }>): void {
     if (error.refusal !== undefined) return;
     const text = error.stack ?? `${error.name}: ${error.message}`;

@@ -1,19 +1,19 @@
-/** Counts what is on its way to one app's process, so that no app takes its host's memory by what it is sent. */
+/** Counts the bytes on their way to one app's process, so that messages to an app cannot fill its host's memory. */
 import { ActorError } from "../../../../schemas/errors.ts";
 
-/** Bytes on their way to one process: turns that it has not read, and answers to its operations. More is refused. */
+/** Limit of the bytes on their way to one process: unread turns and answers to its operations. More is refused. */
 export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
 
 export class Arriving {
   #bytes = 0;
 
-  /** Throws ActorError `busy` where as much is on its way as may be. */
+  /** Adds bytes. Throws ActorError `busy` if the limit is reached. */
   add(bytes: number): void {
     this.checkRoom(bytes);
     this.#bytes += bytes;
   }
 
-  /** Throws as `add`, for what is to come later. */
+  /** Throws like `add` for bytes that will be added later. */
   checkRoom(bytes = 0): void {
     const isFull = this.#bytes >= APP_ARRIVING_BYTES_MAX;
     if (!isFull && this.#bytes + bytes <= APP_ARRIVING_BYTES_MAX) return;
@@ -21,10 +21,7 @@ export class Arriving {
     throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 
-  /**
-   * An operation that was done cannot be refused any more. Its answer counts, also past the limit, against later
-   * ones.
-   */
+  /** Adds the answer of a finished operation, which cannot be refused any more: it counts even past the limit. */
   addDone(bytes: number): void {
     this.#bytes += bytes;
   }

@@ -11,12 +11,12 @@ export class EntryWait {
     this.#now = now;
   }
 
-  /** 1 while something is waited for. */
+  /** 1 while the entry waits for background work. */
   get users(): number {
     return this.#now() < this.#until ? 1 : 0;
   }
 
-  /** False where it is of an agent. */
+  /** Handles an idle notice of the entry. Returns false for one of an agent. */
   takes({ agent, isIdle }: Extract<FromProcess, { type: "idle" }>): boolean {
     if (agent !== ENTRY) return false;
     this.#until = isIdle ? 0 : this.#now() + AGENT_TURN_MS_MAX;

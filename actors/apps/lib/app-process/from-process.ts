@@ -1,7 +1,4 @@
-/**
- * Reads what a process of an app says: it runs code of others, and what it says is as little to be trusted as they
- * are.
- */
+/** Parses messages from an app's process. The process runs code of others, so its messages are not trusted. */
 import { z } from "zod";
 import { AgentInspection, QueryRows } from "../../../../schemas/apps/agent-inspection.ts";
 import { CloseToSend, GatewayName } from "../../../../schemas/apps/agent-sockets.ts";
@@ -49,7 +46,7 @@ const Answer = z.object({
   stream: Count.optional(),
   lent: Count.optional(),
 });
-/** Why a stream broke off: the platform's own words, in the process as here. */
+/** Limit of the characters of the reason why a stream broke off; the reason is the platform's own text. */
 const STREAM_FAULT_CHARS_MAX = 100;
 const Part = z.union([
   z.object({ bytes: Bytes.refine(({ length }) => length <= APP_STREAM_PART_BYTES_MAX) }),
@@ -159,8 +156,8 @@ const Said = z.discriminatedUnion("type", [
 ]);
 
 /**
- * Throws where it says what no process of ours says. What is in a result or an operation, code of the app may have
- * given.
+ * Parses a message. Throws if no process of the platform would send it. Contents of results and operations may come
+ * from app code.
  */
 export function readFromProcess(message: unknown): FromProcess | Misasked {
   const said = Said.parse(message);

@@ -1,11 +1,14 @@
-/** Counts what one app's process said and its host still holds, so that no process takes the memory of all. */
+/**
+ * Counts the bytes that one app's process sent and its host still holds, so that no process uses up the host's
+ * memory.
+ */
 import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 
 export class HeldBytes {
   #bytes = 0;
   readonly #exceeded: (reason: string) => void;
 
-  /** `exceeded`: it is past the bound, and to be ended. */
+  /** Calls `exceeded` past the limit; the caller then ends the process. */
   constructor(exceeded: (reason: string) => void) {
     this.#exceeded = exceeded;
   }

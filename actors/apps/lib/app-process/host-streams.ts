@@ -39,10 +39,10 @@ interface Process {
 interface Made {
   readonly process: Process;
   readonly agent: number | undefined;
-  /** The number by which its process names the stream. */
+  /** The stream's number in its process. */
   readonly number: number;
   readonly name: string;
-  /** The part that was asked for last, and what it is; it waits while its process makes it. */
+  /** The part that was requested last, with its content once the process has sent it. */
   part: number;
   answer: PromiseWithResolvers<StreamAnswer>;
   isAwaited: boolean;
@@ -74,7 +74,7 @@ export class HostStreams {
     this.#leave = answerOn(this.#subject, (payload) => this.#answer(payload));
   }
 
-  /** The name of a stream of a process, of an agent in it or of its entry; the same each time. */
+  /** Returns the name of a stream of an agent or of the entry; the same for every call. */
   open(process: Process, number: number, agent?: number): AnswerStream {
     const { made } = this.#of(process);
     let stream = made.get(number);
@@ -98,7 +98,10 @@ export class HostStreams {
     return { subject: this.#subject, stream: stream.name };
   }
 
-  /** A process may read it, or pass it on, by the number that this returns. Of too many the oldest is forgotten. */
+  /**
+   * Lends a stream to a process. The process reads it or passes it on by the returned number. Past the limit, the
+   * oldest is dropped.
+   */
   lend(process: Process, stream: AnswerStream): number {
     const known = this.#of(process);
     known.lastLent += 1;
@@ -108,7 +111,8 @@ export class HostStreams {
   }
 
   /**
-   * Adds to the result of a turn where the rest of its answer is read. Call it as soon as the result arrives, before the stream can end.
+   * Adds to a turn's result where the rest of its answer can be read. Call it as soon as the result arrives, before
+   * the stream can end.
    */
   withRest(process: Process, result: TurnResult, agent?: number): TurnResult {
     if (result.type !== "answer") return result;
@@ -116,7 +120,7 @@ export class HostStreams {
     return rest ? { ...result, answer: { ...result.answer, rest } } : result;
   }
 
-  /** Undefined where the answer is whole. */
+  /** Returns where the rest of an answer can be read; undefined if the answer is complete. */
   restOf(
     process: Process,
     { stream, lent }: Pick<ProcessAnswer, "stream" | "lent">,
@@ -136,8 +140,8 @@ export class HostStreams {
   }
 
   /**
-   * Reads of what a process was lent, one at a time: so it has no more under way than it was lent. Rejects with
-   * `busy`.
+   * Reads a lent stream. Each stream has one read at a time, so a process has at most as many reads as lent streams.
+   * Rejects with `busy`.
    */
   async readLent<T>(process: Process, number: number, read: () => Promise<T>): Promise<T> {
     const lent = this.#processes.get(process)?.lent.get(number);
@@ -157,7 +161,7 @@ export class HostStreams {
     this.#processes.get(process)?.lent.delete(number);
   }
 
-  /** Takes a part of an answer from its process. Call it when clients may see the part. */
+  /** Receives a part of an answer from its process. Call it when clients may see the part. */
   heard(process: Process, { stream, part }: Extract<FromProcess, { type: "part" }>): void {
     const made = this.#processes.get(process)?.made.get(stream);
     // The process sent a part that nobody had asked for.
@@ -173,13 +177,13 @@ export class HostStreams {
     made.answer.resolve(answer);
   }
 
-  /** How many are being made for the entry of an app: its process stays for them. */
+  /** Returns the number of open streams of the app's entry. Its process stays alive for them. */
   ofEntry(process: Process): number {
     const made = this.#processes.get(process)?.made.values() ?? [];
     return [...made].filter(({ agent }) => agent === undefined).length;
   }
 
-  /** The agent leaves this process, or has left it, and what it was still making ends here. */
+  /** Ends the streams of an agent that leaves this process or has left it. */
   agentLeft(process: Process, agent: number): void {
     const failed = process.isEnded ? PROCESS_ENDED : "its agent has moved";
     for (const made of this.#processes.get(process)?.made.values() ?? []) {

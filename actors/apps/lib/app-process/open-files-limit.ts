@@ -1,9 +1,9 @@
-/** How many agents one process may have open, by the files that it may open. */
+/** Computes how many agents one process may have open from the limit of open files. */
 import { readFileSync } from "node:fs";
 
-/** Files that an open agent holds: its database and the write-ahead file of that. */
+/** Open files of one agent: its database and the write-ahead file. */
 export const APP_AGENT_FILES = 2;
-/** Files of a process besides those of its agents: some 30 of Node, and APP_WAL_FILES_MAX. */
+/** Open files of a process without those of its agents: some 30 of Node, and APP_WAL_FILES_MAX. */
 export const APP_PROCESS_FILES = 160;
 
 /** A process has the limit of its host. Where there is no /proc, the smallest that systems set is assumed. */

@@ -1,4 +1,4 @@
-/** Requests and answers as processes have them, with bodies as bytes, and as they cross the bus. */
+/** Converts requests and answers between the form of processes, with bodies as bytes, and the form of the bus. */
 import {
   type AppAnswer,
   type AppRequest,
@@ -12,8 +12,8 @@ import { readBody, writeBody } from "../app-bodies/body-blobs.ts";
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
 
 /**
- * Reads a request's body: at once where it stands in the message. A blob stays: the call may come again, and it goes
- * by its own time.
+ * Reads a request's body; returns at once if the message contains it. A blob is not deleted: the call may be
+ * repeated, and the blob expires by itself.
  */
 export function readRequest(
   blobs: BodyBlobs,
@@ -33,7 +33,7 @@ export async function readAnswer(
   return { ...answer, body: await readBody(blobs, body) };
 }
 
-/** `app` says whose the blob is, should it need one: it goes with the app at the latest. */
+/** Stores a body. `app` owns the blob, if one is needed: the blob is deleted with the app at the latest. */
 export async function writeRequest(
   blobs: BodyBlobs,
   app: string,

@@ -1,13 +1,13 @@
-/** Why a process of an app ended, as those hear it whose turns were under way in it. */
+/** The error of turns whose process ended while they ran. */
 import { APP_HEAP_MB_MAX } from "../../../../schemas/apps/limits.ts";
 
 /** The process ended by itself or at a limit. Its running turns are tried again elsewhere. */
 export class ProcessEnded extends Error {
-  /** The bound at which it was ended, of time or of memory: what it was at would reach that again. */
+  /** The limit of time or memory at which the process was ended. The same work would reach it again. */
   readonly bound: string | undefined;
   /** The last output of Node, only for the platform's log, because it contains paths of this host. */
   readonly lastWords: string;
-  /** One turn alone was under way, so that the bound was reached by nothing else. */
+  /** True if only one turn was under way, so that this turn reached the limit. */
   readonly isOfOneTurn: boolean;
 
   constructor(
@@ -25,11 +25,11 @@ export class ProcessEnded extends Error {
   }
 }
 
-/** No fault of the app: something outside has removed it. */
+/** Not a fault of the app: another program removed the folder. */
 export const FOLDER_GONE = "its folder was removed";
 
 const HEAP_FULL = `its objects take more than ${APP_HEAP_MB_MAX} MB of memory`;
 
-/** The bound of the heap, which V8 keeps itself: it says so above a backtrace of its own. */
+/** Returns the heap limit if V8 ended the process because of it: V8 prints that above its backtrace. */
 export const heapBoundOf = (lastWords: string): string | undefined =>
   /heap out of memory|Reached heap limit/.test(lastWords) ? HEAP_FULL : undefined;

@@ -9,8 +9,8 @@ import {
 import { ActorError, ERRORS, type ErrorCode } from "../../../../schemas/errors.ts";
 
 /**
- * Returns an error of user code, or a refusal with its code, cut to the length that a log shows, because it crosses
- * the bus.
+ * Returns an error of user code, or a refusal with its code. Both are shortened to the length in logs, because they
+ * cross the bus.
  */
 export function toActorError({ name, message, refusal, stack }: ProcessError): ActorError {
   if (refusal !== undefined && isErrorCode(refusal)) {
@@ -22,7 +22,7 @@ export function toActorError({ name, message, refusal, stack }: ProcessError): A
   return new ActorError("app_failed", text, { thrown });
 }
 
-/** The reverse, for code of the same app that called: the error has the name and the stack that it was thrown with. */
+/** The reverse of `toActorError`, for a caller in the same app: the error gets its original name and stack. */
 export function thrownBy({ message, details }: ActorError): ProcessError | undefined {
   if (!details.thrown) return undefined;
   const { name, stack } = details.thrown;
@@ -31,7 +31,7 @@ export function thrownBy({ message, details }: ActorError): ProcessError | undef
   return { name, message: own, stack };
 }
 
-/** The error and the place in the app's own files that threw it, in one line. */
+/** Returns the error and the line of the app's own file that threw it, as one line. */
 export function lineOf({ message, details }: ActorError): string {
   const [, place] = /^\s+at (.+)$/m.exec(details.thrown?.stack ?? "") ?? [];
   return place === undefined ? message : `${message} (at ${place})`;

@@ -7,11 +7,11 @@ export type OfAgent = Extract<
 >;
 
 export interface ProcessListener {
-  /** Turns that it waits for. */
+  /** Number of turns that the listener waits for. */
   readonly turns: number;
   heard(message: OfAgent): void;
-  /** Closes the agent where it has nothing to do. Returns false where it has, and for an entry. */
+  /** Closes the agent if it is idle. Returns false if it is busy, and for an entry. */
   giveWay(): boolean;
-  /** The process has ended: nothing more comes. */
+  /** The process has ended and sends no more messages. */
   ended(error: Error): void;
 }

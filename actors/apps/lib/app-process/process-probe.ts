@@ -1,4 +1,4 @@
-/** Finds out whether this host can start processes of apps, by starting one that does nothing: for /healthz. */
+/** Tests for /healthz whether this host can start app processes, by starting one that does nothing. */
 import type { Logger } from "pino";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
@@ -7,11 +7,10 @@ import type { AppProcess } from "./app-process.ts";
 import type { ProcessStart } from "./process-program.ts";
 
 /**
- * While /healthz is asked, a process that does nothing is started this often, at some 100 ms of a processor: 0.3 % of
- * one.
+ * Interval of the test process while /healthz is requested. It costs some 100 ms of processor time: 0.3 % of a core.
  */
 const APP_PROBE_MS = 30_000;
-/** The same while none starts, so that a host is well again soon after. */
+/** Interval while no process starts, so that a recovered host is healthy again soon. */
 const APP_PROBE_FAILED_MS = 2_000;
 
 interface ProcessProbeParts {
@@ -40,11 +39,11 @@ export class ProcessProbe {
 
   constructor(parts: ProcessProbeParts) {
     this.#parts = parts;
-    // A host that has just started has a folder that it has just made.
+    // A host that has just started needs no test: it has just created its folder.
     this.#endedAt = parts.clock.monotonic();
   }
 
-  /** Returns what the last probe found missing, and begins the next probe when it is due. */
+  /** Returns what the last test found missing, and begins the next test when it is due. */
   missing(): readonly string[] {
     const pauseMs = this.#hasFailed ? APP_PROBE_FAILED_MS : APP_PROBE_MS;
     const isDue = this.#parts.clock.monotonic() - this.#endedAt >= pauseMs;
@@ -52,12 +51,12 @@ export class ProcessProbe {
     return this.#hasFailed ? ["a process for apps"] : [];
   }
 
-  /** A process of an app could not start here, by no fault of the app: the next probe is due soon. */
+  /** Makes the next test due soon, because an app process could not start here by no fault of its app. */
   noteFailure(): void {
     this.#hasFailed = true;
   }
 
-  /** Resolves when none is under way, and none begins any more. */
+  /** Resolves when no test is under way; none begins after that. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#underWay;

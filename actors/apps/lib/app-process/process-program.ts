@@ -20,7 +20,7 @@ export type ProcessProgram = (folders: ProcessFolders) => ProcessArguments;
 
 export interface ProcessStart {
   serving: ServingApp;
-  /** The script. */
+  /** The script of the app. */
   bundle: Uint8Array;
   /** Vars and secrets by name. */
   values: Record<string, unknown>;

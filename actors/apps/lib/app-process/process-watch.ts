@@ -1,21 +1,22 @@
-/** Watches one process: that it answers, and what it takes of memory and processor. */
+/** Watches one process: whether it answers, and how much memory and processor time it uses. */
 import { readFile } from "node:fs/promises";
 import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * How often a process is asked whether it answers. One that takes AGENT_CPU_MS_MAX of a processor meanwhile is ended.
+ * Interval of the pings to a process. A process that uses AGENT_CPU_MS_MAX of processor time between two answers is
+ * ended.
  */
 const APP_PING_MS = 2_000;
 /** A process that does not answer for this long is ended. A machine that swaps can be silent for less. */
 const APP_SILENCE_MS_MAX = 30_000;
-/** How often a process's memory and processor time are looked at. */
+/** Interval of the checks of a process's memory and processor time. */
 const APP_WATCH_MS = 500;
 
 interface WatchedProcess {
   pid: number;
   ping(number: number): void;
-  /** True while nobody asked anything of it that is not done. */
+  /** True while the process has no unfinished request. */
   readonly isQuiet: boolean;
   /** Called when the process exceeds a limit and is to be ended. */
   exceed(reason: string): void;
@@ -38,7 +39,7 @@ export class ProcessWatch {
   #answered = 0;
   #pingedAt = 0;
   #cpuAtPing = 0;
-  /** When it last had something to do, or was last looked at for what it does without. */
+  /** When the process last had work, or was last checked for processor time without work. */
   #quietSince = { at: 0, cpuMs: 0 };
 
   constructor(process: WatchedProcess, clock: Clock) {

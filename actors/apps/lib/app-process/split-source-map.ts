@@ -1,4 +1,4 @@
-/** Takes the source map out of a bundle that ends with one: V8 would keep it in memory as part of the code. */
+/** Removes the source map from the end of a bundle, because V8 would keep it in memory as part of the code. */
 
 interface SplitBundle {
   code: Uint8Array;
@@ -6,7 +6,7 @@ interface SplitBundle {
   map: Uint8Array | undefined;
 }
 
-/** Source maps, revision 3: the comment that names the map, here with the map itself in base64. */
+/** The comment of source maps (revision 3), with the map itself in base64. */
 const COMMENT = "\n//# sourceMappingURL=data:application/json";
 const BASE64 = "base64,";
 
@@ -19,7 +19,7 @@ export function splitSourceMap(bundle: Uint8Array): SplitBundle {
     .toString("latin1")
     .trimEnd();
   const start = comment.indexOf(BASE64);
-  // Code behind it: the text is part of a string, or not the last comment.
+  // Code follows, so the text is part of a string or is not the last comment.
   if (comment.includes("\n") || start < 0) return { code: bundle, map: undefined };
   return {
     code: bytes.subarray(0, at + 1),

@@ -1,7 +1,4 @@
-/**
- * Turns under way in a process, by number: each is waited for until its process says what became of it, or is too
- * late.
- */
+/** The turns under way in a process, by number. Each ends with the result from the process or at its time limit. */
 
 import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/limits.ts";
@@ -14,7 +11,7 @@ interface Turn {
   late: NodeJS.Timeout;
 }
 
-/** The process itself gives a turn up after AGENT_TURN_MS_MAX; this is for one that does not. */
+/** Time limit of a turn whose process does not end it itself after AGENT_TURN_MS_MAX. */
 const LATE_MS = AGENT_TURN_MS_MAX + 5_000;
 
 export class Turns {
@@ -24,7 +21,7 @@ export class Turns {
     return this.#turns.size;
   }
 
-  /** Throws ActorError `busy` where there is none for one more. */
+  /** Throws ActorError `busy` if there is no room for another turn. */
   mustHaveRoom(): void {
     if (this.size < AGENT_TURNS_MAX) return;
     const text = `Cannot take more: the agent has ${AGENT_TURNS_MAX} turns under way`;
@@ -46,7 +43,7 @@ export class Turns {
     return promise;
   }
 
-  /** Rejects it where `give` throws. */
+  /** Resolves a turn with the result of `give`; rejects it if `give` throws. */
   resolve(turn: number, give: () => TurnResult): void {
     try {
       const result = give();

@@ -1,7 +1,7 @@
-/** Seals secrets of apps with a key that the bus never sees: what is stored of them opens nothing by itself. */
+/** Seals secrets of apps with a key that is never on the bus, so that the stored text alone reveals nothing. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** The place that a value is sealed for. It opens nowhere else, so it cannot be moved. */
+/** The place that a value is sealed for. It cannot be opened for another place. */
 interface SealedFor {
   accountId: string;
   app: string;
@@ -29,7 +29,7 @@ interface Key {
 }
 
 export class SecretBox {
-  /** The first one seals; all of them open. */
+  /** The first key seals; every key opens. */
   readonly #keys: readonly [Key, ...Key[]];
 
   /** Keys of 32 bytes in base64, the newest first. */
@@ -50,7 +50,7 @@ export class SecretBox {
     return `v1.${id}.${Buffer.concat([sealed, cipher.getAuthTag()]).toString("base64url")}`;
   }
 
-  /** Throws SecretKeyError where no key opens it, or it was sealed for something else. */
+  /** Opens a sealed value. Throws SecretKeyError if no key opens it or it was sealed for another place. */
   open(sealed: string, sealedFor: SealedFor): string {
     const [, id = "", text = ""] = SEALED.exec(sealed) ?? [];
     const cannot = `Cannot open secret ${sealedFor.name} of app ${sealedFor.app}`;
@@ -86,7 +86,7 @@ export class SecretBox {
     return this.#keys.map(({ id }) => id);
   }
 
-  /** True where an older key sealed it: to be sealed anew when there is an occasion. */
+  /** Returns true if an older key sealed the value, so that it should be sealed again. */
   isOutdated(sealed: string): boolean {
     return keyIdOf(sealed) !== this.#keys[0].id;
   }
@@ -97,7 +97,7 @@ export const keyIdOf = (sealed: string): string | undefined => SEALED.exec(seale
 
 export const newSecretKey = () => randomBytes(SECRET_KEY_BYTES).toString("base64");
 
-/** In any of the two alphabets, with or without padding: exactly 32 bytes. */
+/** Returns whether the text is base64 or base64url of exactly 32 bytes, with or without padding. */
 export function isSecretKey(text: string): boolean {
   const bare = text.replace(/=+$/, "");
   return (
@@ -106,7 +106,7 @@ export function isSecretKey(text: string): boolean {
 }
 
 function readKey(text: string): Key {
-  // Never say what was found: it may be a key with a slip of the pen.
+  // The error never quotes the text: it may be a real key with a typing error.
   if (!isSecretKey(text)) {
     throw new SecretKeyError("Cannot seal secrets: expected keys of 32 bytes in base64");
   }
@@ -115,6 +115,6 @@ function readKey(text: string): Key {
   return { id: hash.slice(0, KEY_ID_CHARS), bytes };
 }
 
-/** JSON keeps the parts apart, whatever is in them. */
+/** JSON separates the parts unambiguously, whatever they contain. */
 const boundTo = ({ accountId, app, name }: SealedFor) =>
   Buffer.from(JSON.stringify([accountId, app, name]));

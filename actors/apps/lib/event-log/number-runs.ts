@@ -1,7 +1,7 @@
-/** A set of numbers as the runs it is made of: ten thousand that wait are one pair as long as they are in a row. */
+/** A set of numbers, stored as runs of consecutive numbers: ten thousand waiting events in a row are one pair. */
 import { z } from "zod";
 
-/** First and last of each run, both included; ascending, and never side by side. */
+/** First and last number of each run, both included. Runs are ascending and never adjacent. */
 export const NumberRuns = z.array(z.tuple([z.int(), z.int()]));
 export type NumberRuns = z.infer<typeof NumberRuns>;
 type Runs = readonly (readonly [number, number])[];

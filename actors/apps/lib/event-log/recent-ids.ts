@@ -1,6 +1,6 @@
 /**
- * Remembers ids for a number of days in rows of an actor, a small part of a day to each, so that one more is a small
- * write.
+ * Remembers ids for a number of days in rows of an actor. Each row holds a small part of a day, so that adding an id
+ * is a small write.
  */
 import { hash as digest } from "node:crypto";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { z } from "zod";
 export const RecentIdsRow = z.object({ row: z.literal("ids"), ids: z.string() });
 export type RecentIdsRow = z.infer<typeof RecentIdsRow>;
 
-/** How many each day has, by its number since 1970. */
+/** Number of ids of each day; days are numbered since 1970. */
 export const RecentDays = z.array(z.object({ day: z.int(), count: z.int() }));
 export type RecentDays = z.infer<typeof RecentDays>;
 
@@ -20,28 +20,28 @@ type Rows = ReadonlyMap<string, Readonly<Row>>;
 type Days = readonly Readonly<RecentDays[number]>[];
 
 const DAY_MS = 86_400_000;
-/** A million ids of one day are 220 kB a row then. */
+/** With this many rows, a million ids of one day take 220 kB per row. */
 const PARTS = 64;
 const HASH_CHARS = 12;
 
 const dayOf = (now: number) => Math.floor(now / DAY_MS);
 const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
 
-/** The stored form of an id, made once for all its uses. */
+/** The stored form of an id, computed once for all its uses. */
 export interface RecentId {
   hash: string;
-  /** Ids of its day's rows. */
+  /** The row of its day that holds the id. */
   part: number;
 }
 
-/** 72 bits: two ids of a million are alike once in ten billion logs. */
+/** 72 bits: among a million ids, two are equal in one of ten billion logs. */
 export function recentId(id: string): RecentId {
   const bytes = digest("sha256", id, "buffer");
   const hash = bytes.subarray(0, (HASH_CHARS * 3) / 4).toString("base64url");
   return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
 }
 
-/** The number an id was remembered with, since `keptMs` ago. */
+/** Returns the number that the id was remembered with in the last `keptMs`. */
 export function recall(
   { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
   { hash, part }: RecentId,
@@ -57,13 +57,13 @@ export function recall(
   return undefined;
 }
 
-/** The row that changes, and the days as they are then. */
+/** Returns the changed row and the new list of days. */
 export function remember(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { hash, part }: RecentId,
   number: number,
 ): { rows: Record<string, RecentIdsRow>; days: RecentDays } {
-  // Clocks of two hosts differ: what an earlier one called tomorrow stays the last day.
+  // Clocks of hosts differ: a day that another host already started stays the last day.
   const last = days.at(-1);
   const day = Math.max(dayOf(now), last?.day ?? 0);
   const row = rowOf(day, part);
@@ -73,7 +73,7 @@ export function remember(
   return { rows: { [row]: { row: "ids", ids } }, days: [...others, { day, count }] };
 }
 
-/** The rows of days that are over, and of the oldest ones while there are more ids than may be. */
+/** Returns the rows of expired days, and of the oldest days while there are too many ids. */
 export function forgetOld(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { keptMs, idsMax }: { keptMs: number; idsMax: number },

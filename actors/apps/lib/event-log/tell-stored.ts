@@ -1,10 +1,10 @@
-/** Tells the account how many bytes a log keeps, where that has changed by much. */
+/** Reports to the account how many bytes a log stores, if the number has changed much. */
 import { readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import { appUsage, isToBeTold } from "../../../../schemas/apps/app-usage.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import type { LogDraft } from "./log-draft.ts";
 
-/** The key of the log is its agent's. */
+/** The log has the key of its agent. */
 export function tellStored<R>(
   draft: LogDraft<{ toldBytes?: number | undefined }, R>,
   part: "inbox" | "outgoing",
