@@ -26,7 +26,7 @@ describe("a lost bus", function () {
     await nats.kill();
     await wait(AWAY_MS);
     const away = instance.lines.slice(before).flatMap(warningOf);
-    expect(away).to.deep.equal(["bus lost, trying to reach it again"]);
+    expect(away).to.deep.equal(["connection to the bus lost, connecting again"]);
     await nats.start();
     await until("it says that the bus is back", () =>
       instance.lines.some((line) => line.includes('"bus is back"')),

@@ -168,7 +168,9 @@ describe("gateway process", () => {
     gateway = undefined;
     expect(await asked).to.be.instanceOf(Error);
     await printer.cancelled;
-    expect(logs.some(({ msg }) => msg === "requests cut off")).to.equal(true);
+    expect(logs.some(({ msg }) => msg === "requests cut off: the time to stop is over")).to.equal(
+      true,
+    );
   });
 
   it("stop() says goodbye on WebSockets", async () => {

@@ -178,7 +178,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   async function stop(): Promise<void> {
     leave();
     stopping = true;
-    leaving.abort(new ActorError("unavailable", "Cannot go on: this process is stopping"));
+    leaving.abort(new ActorError("unavailable", "Cannot answer: this server is stopping"));
     const withinMs = config.shutdownSeconds * DRAIN_SHARE * 1_000;
     const late = await drain([server, ...(ports?.servers ?? [])], { sockets, logger, withinMs });
     // An agent that does not answer in time finds out at its next frame.
@@ -211,7 +211,7 @@ async function drain(
   // Refuses new connections and closes idle ones.
   for (const one of servers) one.close();
   const late = setTimeout(() => {
-    logger.warn({}, "requests cut off");
+    logger.warn({}, "requests cut off: the time to stop is over");
     for (const one of servers) one.closeAllConnections();
     sockets.terminate();
   }, withinMs);

@@ -250,7 +250,7 @@ describe("operators' commands", function () {
       expect(await program?.exit()).to.equal(0);
       expect((await run("service", "ls")).stderr).to.include("no service instances found");
       const { stdout } = await trunkline(["admin", "shards"], url());
-      expect(stdout).to.match(/^0 of 64 shards have an owner; nobody answers for 0-63\n$/);
+      expect(stdout).to.match(/^0 of 64 shards have an owner; no host owns 0-63\n$/);
     });
   });
 

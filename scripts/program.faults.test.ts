@@ -174,7 +174,9 @@ describe("program", function () {
     const pid = await natsPid();
     program.signal("SIGTERM");
     expect(await program.exit()).to.equal(1);
-    expect(await program.line("drain cut off")).to.include('"roles":["actors"]');
+    expect(await program.line("shutdown cut off: the time to stop is over")).to.include(
+      '"roles":["actors"]',
+    );
     await ended(pid);
   });
 

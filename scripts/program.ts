@@ -186,7 +186,7 @@ async function drain(running: RunningRole[], drainMs: number, logger: Logger): P
     }
   })();
   if (await within(drainMs, stopped)) return clean;
-  logger.error({ roles: left, drainMs }, "drain cut off");
+  logger.error({ roles: left, drainMs }, "shutdown cut off: the time to stop is over");
   return false;
 }
 

@@ -131,7 +131,7 @@ const lostBuses = new Set<Bus>();
 
 function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
   bus.onDisconnect(() => {
-    if (lostBuses.size === 0) logger.warn({}, "bus lost, trying to reach it again");
+    if (lostBuses.size === 0) logger.warn({}, "connection to the bus lost, connecting again");
     lostBuses.add(bus);
   });
   bus.onReconnect(() => {
@@ -182,7 +182,10 @@ async function prepareData(
     return;
   }
   const missing = (names: readonly string[]) =>
-    logger.warn({ streams: names }, "waiting for streams, which the role actors makes");
+    logger.warn(
+      { streams: names },
+      "waiting for streams: a process with the role actors creates them",
+    );
   // Browsers have no right to read states.
   await awaitData(bus.jetstream, { ...shared, signal, missing, readsState: role !== "browser" });
 }

@@ -54,7 +54,10 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
   const reason = await whyOneUser([process.execPath, main]);
   if (reason !== undefined) {
-    logger.warn({ reason }, "processes of apps have no users of their own: they are less apart");
+    logger.warn(
+      { reason },
+      "all app processes run as one user, which weakens their isolation: start as root to give each its own",
+    );
   }
   const users = new AppUsers({ isPossible: reason === undefined });
   const actors = new BusActorClient(bus, clock);
@@ -114,6 +117,6 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
 async function programHere({ program, logger }: OpenAgentsParts): Promise<ProcessProgram> {
   const reason = await whyNotEnded();
   if (reason === undefined) return endedWithHost(program);
-  logger.warn({ reason }, "processes of apps may outlive this one, until their code pauses");
+  logger.warn({ reason }, "app processes may keep running after this process is killed");
   return program;
 }

@@ -1,7 +1,7 @@
 /** Connects to the first of several checked addresses that answers. */
 import { connect, isIPv6, type Socket } from "node:net";
 
-/** The next address of a name is tried beside the first after this (RFC 8305, section 8). */
+/** Time after which a parallel attempt to the next address of a name starts (RFC 8305, section 8). */
 const EGRESS_ATTEMPT_MS = 250;
 
 interface DialOptions {

@@ -4,7 +4,7 @@ import { MARK_HEADER } from "./marked-requests.ts";
 /** Names and values alternate, as in Node's `rawHeaders`, so that order, case and repetition survive. */
 type RawHeaders = string[];
 
-/** The proxy's own answers carry it; an origin's are not passed on with it. */
+/** Marks responses that the proxy itself made. The proxy removes this header from an origin's responses. */
 export const EGRESS_FIELD = "X-Trunkline-Egress";
 
 const HOP_BY_HOP = new Set([

@@ -209,7 +209,7 @@ export class ActorHost {
       },
     );
     this.#subscriptions.set(shard, subscription);
-    // On the same connection as the subscription, so that the subscription is there first.
+    // Uses the subscription's connection, so that the server processes the subscription before this message.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
@@ -274,7 +274,7 @@ export class ActorHost {
     try {
       await this.#forgetJournal(this.placement.hostId);
     } catch (error) {
-      this.#parts.logger.warn({ err: error }, "journal left to the other hosts");
+      this.#parts.logger.warn({ err: error }, "journal not finished, another host replays it");
     }
   }
 

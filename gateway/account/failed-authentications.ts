@@ -6,9 +6,9 @@
 import { ActorError } from "../../schemas/errors.ts";
 
 /**
- * Failed authentications in a window: of one identity (client, token, grant) from one address, past which it is refused
- * there, and of one address, past which its lookups are slowed. A script with an old secret may repeat its mistake;
- * guesses stay rare.
+ * Failures allowed per window. Above the first limit, one identity (client, token, grant) is refused from one
+ * address. Above the second, all lookups from that address are slowed. A script with an old secret may repeat its
+ * mistake; guesses stay rare.
  */
 export const AUTHENTICATION_FAILURES_MAX = 100;
 export const AUTHENTICATION_WINDOW_MS = 60_000;

@@ -48,7 +48,10 @@ export class SessionCallers {
     this.#checkOrigin(request);
     const person = await findSession(this.#actors, request, this.#cookies);
     if (!person) {
-      throw new ActorError("unauthenticated", "Cannot authenticate: nobody is signed in here");
+      throw new ActorError(
+        "unauthenticated",
+        "Cannot authenticate: the browser session has ended; sign in again",
+      );
     }
     return this.#callerOf(request, person, askedId);
   }

@@ -38,7 +38,10 @@ export function calledBaseOf(addresses: AppAddresses, asked: Omit<AppTarget, "pa
     : originOf(addresses, asked);
 }
 
-/** The base URL that the app's code sees: an origin of its own, however the request came. */
+/**
+ * Returns the base URL that the app's code sees. It is always the app's own origin, even if the request used a path
+ * of the platform.
+ */
 export function seenOriginOf(addresses: AppAddresses, asked: Omit<AppTarget, "path">): string {
   return asked.isOwnOrigin ? calledBaseOf(addresses, asked) : originOf(addresses, asked);
 }

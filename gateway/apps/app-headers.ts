@@ -40,8 +40,8 @@ const OF_ORIGIN = new Set([
 ]);
 const SANDBOX = "sandbox";
 /**
- * Browsers ask a person for a password in the name of our own origin, and send along what was typed for another path
- * of it.
+ * An app under our origin must not send a password challenge. The browser would show it as ours, and would send a
+ * password that was typed for another path.
  */
 const ASKS_FOR_PASSWORD = /\b(?:basic|digest|negotiate|ntlm)\b/i;
 

@@ -62,8 +62,8 @@ export class AppPorts {
   }
 
   /**
-   * Resolves when the app's port is open, with whether it is a new one: where the app has none in the range. Throws
-   * `conflict` where the app has one that another program uses.
+   * Opens the app's port. Resolves with true if it chose a new port, because the app had none in the range. Throws
+   * `conflict` if another program uses the app's port.
    */
   open(of: AppOf): Promise<boolean> {
     const key = keyOf(of);

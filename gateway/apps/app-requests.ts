@@ -20,7 +20,10 @@ export function withoutInside(error: unknown): unknown {
     case "app_failed":
       return new ActorError(error.code, `Cannot answer: ${failureOf(error)}`);
     case "app_broken":
-      return new ActorError(error.code, "Cannot answer: the app does not start");
+      return new ActorError(
+        error.code,
+        "Cannot answer: the app does not start; `trunkline tail` shows why",
+      );
     default:
       return error;
   }

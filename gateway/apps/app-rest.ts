@@ -237,7 +237,10 @@ function refused(error: unknown): AppRestAnswer {
   const refusal =
     error instanceof ActorError
       ? error
-      : new ActorError("internal_error", "Cannot answer: a fault on our side");
+      : new ActorError(
+          "internal_error",
+          "Cannot answer: internal error; its log line has the id of this request",
+        );
   const { status, code } = ERRORS[refusal.code];
   const body = failure([{ code, message: refusal.message }]);
   return {

@@ -35,7 +35,7 @@ export function answerAppTokens({ tokens, answerOn, logger }: AppTokensParts): (
       if (error instanceof ActorError && error.code === "unauthenticated") {
         return { isUnknown: true };
       }
-      if (!(error instanceof ActorError)) logger.error({ err: error }, "token not looked up");
+      if (!(error instanceof ActorError)) logger.error({ err: error }, "token lookup failed");
       return { isUnavailable: true };
     }
   }

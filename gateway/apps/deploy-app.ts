@@ -35,7 +35,7 @@ export async function deployApp(
   }
   const missing = await missingSecrets(actors, key, config.secrets.required);
   if (missing.length > 0) {
-    const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; put it first`;
+    const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; set it first with \`trunkline secret put\``;
     throw new ActorError("conflict", text);
   }
   const of = { accountId, app: name };

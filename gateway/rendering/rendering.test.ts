@@ -125,7 +125,9 @@ describe("routes of rendering", () => {
   it("renderPdf() says 500 and no more when a worker fails at every try", async () => {
     const { status, json } = await print("fault");
     expect(status).to.equal(500);
-    expect(json?.errors[0]?.message).to.equal("Cannot answer: a fault on our side");
+    expect(json?.errors[0]?.message).to.equal(
+      "Cannot answer: internal error; its log line has the id of this request",
+    );
     expect(gateway.printer.tasks).to.equal(3);
   });
 
@@ -402,7 +404,10 @@ describe("routes of rendering", () => {
     expect(early.status).to.equal(500);
     expect(early.headers.get("content-type")).to.contain("application/json");
     expect(early.json?.errors).to.deep.equal([
-      { code: 2000, message: "Cannot answer: a fault on our side" },
+      {
+        code: 2000,
+        message: "Cannot answer: internal error; its log line has the id of this request",
+      },
     ]);
     const late = await print("break 3").catch((error: unknown) => error);
     expect(late).to.be.instanceOf(Error);

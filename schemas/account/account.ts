@@ -12,7 +12,7 @@ export const Roles = z
   .array(Role)
   .min(1)
   .max(ALL_ROLES.length)
-  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected no duplicates" })
   .meta({ uniqueItems: true });
 
 export const Member = z.object({ userId: Id, email: Email, roles: Roles });

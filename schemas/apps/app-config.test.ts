@@ -36,7 +36,7 @@ describe("app-config", () => {
 
   it("each name in env may occur once", () => {
     const said = (path: string, name: string) =>
-      `${path}: Expected a name that nothing else in env has, not "${name}"`;
+      `${path}: Expected a name that env does not have yet, not "${name}"`;
     expect(faults({ agents, vars: { Repo: 1 } })).to.deep.equal([
       said("/agents/0/binding", "Repo"),
     ]);

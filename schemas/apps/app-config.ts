@@ -181,7 +181,7 @@ function checkNames(config: Names, context: z.RefinementCtx): void {
   ];
   for (const { binding, path } of named) {
     if (seen.has(binding)) {
-      const message = `Expected a name that nothing else in env has, not ${JSON.stringify(binding)}`;
+      const message = `Expected a name that env does not have yet, not ${JSON.stringify(binding)}`;
       context.addIssue({ code: "custom", path, message });
     }
     seen.add(binding);

@@ -24,11 +24,11 @@ export const TokenIdentity = z.object({
   /** The user whom the token acts for. Always set for an access token and for a token made with one. */
   userId: z.string().optional(),
   clientId: z.string().optional(),
-  /** Accounts that it opens. */
+  /** Ids of the accounts that the token can use. */
   accountIds: z.array(z.string()),
-  /** The scopes that the person allowed the client of an access token, or the permissions of an API token. */
+  /** The scopes that the user granted to the client of an access token, or the permissions of an API token. */
   scopes: z.array(z.string()),
-  /** The token's permissions in the app's own account now; empty if it does not open that account. */
+  /** The token's current permissions in the app's own account; empty if it cannot use that account. */
   permissions: z.array(z.string()),
   expiresAt: EpochMs.optional(),
 });

@@ -52,7 +52,7 @@ export const appUsage = defineContract({
 export const noRoom = (limit: number) =>
   new ActorError(
     "limit_reached",
-    `Cannot store: the account's agents keep ${limit} bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)`,
+    `Cannot store: the account's agents store ${limit} bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)`,
   );
 
 /**

@@ -96,14 +96,14 @@ export const APP_LOG_LINES_A_SECOND_MAX = 500;
 export const APP_STACK_CHARS_MAX = 4_000;
 /** The name of an error that code of an app threw: that of a class. */
 export const APP_ERROR_NAME_CHARS_MAX = 100;
-/** Tags of a connection, each a name that code looks for; and the id that a client may choose for itself. */
+/** Tags per connection. Below: characters of a tag, and of a connection id that a client chooses. */
 export const CONNECTION_TAGS_MAX = 9;
 export const CONNECTION_TAG_CHARS_MAX = 256;
 /** Sockets of one agent. */
 export const AGENT_CONNECTIONS_MAX = 10_000;
-/** Timers, queued calls and tables that one look at an agent shows of each. */
+/** Timers, queued calls and tables in one response about an agent, each. */
 export const AGENT_LISTED_MAX = 100;
-/** A state that one look shows, as JSON: with its escapes it fits a message of the bus. */
+/** Characters of the state as JSON in one response. Escaped, it still fits in a bus message. */
 export const AGENT_STATE_SHOWN_CHARS_MAX = 100_000;
 /** Rows of one query, and characters of all its values: with their escapes they fit a message of the bus. */
 export const AGENT_QUERY_ROWS_MAX = 500;

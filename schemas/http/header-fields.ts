@@ -26,7 +26,7 @@ const FieldName = z
   .max(HEADER_NAME_CHARS_MAX)
   .regex(TOKEN, { error: "Expected a field name of RFC 9110: letters, digits and !#$%&'*+-.^_`|~" })
   .refine((name) => !isRefused(name.toLowerCase()), {
-    error: "Expected a field that is not the connection's, the proxy's or the host's",
+    error: "Expected another header: hop-by-hop headers, Proxy-* and Host are reserved",
   });
 
 export const ExtraHeaders = z

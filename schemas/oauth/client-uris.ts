@@ -15,7 +15,8 @@ const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean }) {
   const fault = commonFault(uri);
   if (fault !== undefined) return fault;
-  if (uri.includes("*")) return "Expected no wildcard: a redirect is to exactly this address";
+  if (uri.includes("*"))
+    return "Expected no *: a redirect URI must match exactly, so register each address";
   const scheme = SCHEME.exec(uri)?.[1];
   if (scheme === "https") return webFault(uri);
   if (scheme === "http") {
@@ -32,10 +33,10 @@ export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean 
 /** Returns whether the URI has a custom scheme, which any app can claim (RFC 8252 section 7.1). */
 export const hasOwnScheme = (uri: string) => !/^https?:/.test(uri);
 
-/** RFC 8252 section 7.2: an app on a person's device claims https addresses, and nobody claims its own host by name. */
+/** RFC 8252 section 7.2: an app on a device can claim https addresses, but no app can claim a loopback name. */
 export function nativeUriFault(uri: string) {
   return LOOPBACK_HTTPS.test(uri)
-    ? "Expected http on a loopback address: https is there for clients without a scheme of their own"
+    ? "Expected http on a loopback address: this client cannot use https there"
     : undefined;
 }
 
@@ -52,7 +53,9 @@ export function clientUriFault(uri: string) {
   if (fault !== undefined) return fault;
   const host = hostOf(uri);
   const isName = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/.test(host) && /[a-z][^.]*$/.test(host);
-  return isName && host.length <= 253 ? undefined : "Expected a host with a domain name of its own";
+  return isName && host.length <= 253
+    ? undefined
+    : "Expected a host with a full domain name, such as app.example.com";
 }
 
 /** RFC 6454 section 6.2. */
@@ -62,7 +65,7 @@ export function originFault(origin: string) {
   return origin.includes("*") || new URL(origin).origin !== origin ? expectedOrigin : undefined;
 }
 const expectedOrigin =
-  'Expected an origin, such as "https://app.example.com": a scheme (https, or http on a loopback address), a host, and a port where it is not the usual';
+  'Expected an origin, such as "https://app.example.com": a scheme (https, or http on a loopback address), a host, and a port unless it is the default';
 
 /** The host of a URL that was accepted, without its port. */
 export const hostOf = (uri: string) => new URL(uri).hostname;

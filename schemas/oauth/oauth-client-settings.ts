@@ -33,7 +33,7 @@ export const ClientName = z
   .min(1)
   .max(CLIENT_NAME_CHARS_MAX)
   .refine((name) => name.trim() !== "" && !UNSEEN.test(name) && name.isWellFormed(), {
-    error: "Expected a name that can be seen, without control characters and invisible ones",
+    error: "Expected a visible name without control or invisible characters",
   });
 
 const Uri = z.string().min(1).max(CLIENT_URI_CHARS_MAX);
@@ -54,7 +54,7 @@ function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max
     .array(item)
     .min(min)
     .max(max)
-    .refine((items) => new Set(items).size === items.length, { error: "Expected each only once" })
+    .refine((items) => new Set(items).size === items.length, { error: "Expected no duplicates" })
     .meta({ uniqueItems: true });
 }
 
@@ -148,8 +148,11 @@ export function settingsFaults(settings: Registration): SettingsFault[] {
     }),
   );
   const optional = faultsOf("optionalScopes", optionalScopes, (scope) => {
-    if (NEVER_OPTIONAL.includes(scope)) return `Expected another: "${scope}" cannot be optional`;
-    return scopes.includes(scope) ? undefined : `Expected one of scopes, which "${scope}" is not`;
+    if (NEVER_OPTIONAL.includes(scope))
+      return `"${scope}" cannot be optional: every authorization needs it`;
+    return scopes.includes(scope)
+      ? undefined
+      : `"${scope}" is not in scopes: add it there, or remove it here`;
   });
   const faults = [...uris, ...optional];
   // Characters count as bytes here: everything but the short name is ASCII.

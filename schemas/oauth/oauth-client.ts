@@ -28,7 +28,7 @@ export const Verification = z.object({
 });
 export type Verification = z.infer<typeof Verification>;
 
-/** A secret but for what only the authorization server may know. */
+/** A client secret without its hash, which only the authorization server may read. */
 export const SecretEntry = z.object({
   id: Id,
   lastFour: z.string().length(4),

@@ -44,10 +44,10 @@ const Named = z.object({ accountId: Id, name: NamespaceName });
 export const namespace = defineContract({
   kind: "namespace",
   messages: {
-    /** Makes it; a conflict where it is there. */
+    /** Creates the namespace. Refuses with `conflict` if it exists. */
     create: { input: Named, reply: NamespaceEntry },
     get: { input: Nothing, reply: NamespaceEntry },
-    /** Forgets it; a conflict where it has repositories. */
+    /** Deletes the namespace. Refuses with `conflict` while it has repositories. */
     remove: { input: Nothing, reply: Nothing },
 
     /**

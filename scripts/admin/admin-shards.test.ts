@@ -31,15 +31,13 @@ describe("admin shards", function () {
     const [, dead, old, , summary] = stdout.split("\n");
     expect(dead).to.match(/^dead +gone +- +2 +10 12$/);
     expect(old).to.match(/^old +leaving +[\d.]+ s ago +4 +3-5 9$/);
-    expect(summary).to.equal(
-      `4 of ${SHARDS} shards have an owner; nobody answers for 0-2 6-8 10-63`,
-    );
+    expect(summary).to.equal(`4 of ${SHARDS} shards have an owner; no host owns 0-2 6-8 10-63`);
   });
 
   it("says that nobody answers where no host has ever been", async () => {
     await using world = await startWorld();
     const { stdout } = await trunkline(["admin", "shards"], world.url);
-    expect(stdout).to.equal(`0 of ${SHARDS} shards have an owner; nobody answers for 0-63\n`);
+    expect(stdout).to.equal(`0 of ${SHARDS} shards have an owner; no host owns 0-63\n`);
   });
 
   it("ranges() joins neighbours", () => {

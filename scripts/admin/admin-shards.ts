@@ -20,7 +20,7 @@ export async function adminShards(
   const gone = hosts.flatMap(({ lease, shards }) => (lease === "gone" ? shards : []));
   const unowned = [...free, ...gone].sort((a, b) => a - b);
   const owned = SHARDS - unowned.length;
-  const rest = unowned.length === 0 ? "" : `; nobody answers for ${ranges(unowned)}`;
+  const rest = unowned.length === 0 ? "" : `; no host owns ${ranges(unowned)}`;
   console.log(`${owned} of ${SHARDS} shards have an owner${rest}`);
 }
 

@@ -94,7 +94,7 @@ describe("trunkline for apps", function () {
     const early = await folder.run(["deploy"]);
     expect(early.code).to.equal(1);
     expect(early.stderr).to.match(
-      /^Cannot deploy app "hooks": it has no secret TOKEN; put it first/,
+      /^Cannot deploy app "hooks": it has no secret TOKEN; set it first with `trunkline secret put`/,
     );
 
     const typed = await folder.run(["secret", "put", "TOKEN", "s3cret"]);
@@ -337,7 +337,7 @@ describe("trunkline for apps", function () {
     const shown = JSON.parse(await folder.succeed(["deliveries", "show", ...agent, "1"]));
     expect(shown).to.deep.include({ event_id: "first", body: '{"print":"first"}' });
     expect(await folder.succeed(["deliveries", "replay", ...agent, "1"])).to.equal(
-      "1 delivery comes again\n",
+      "replays 1 delivery\n",
     );
     await until("it came again, which the list shows", async () => {
       const text = await folder.succeed(["deliveries", "list", ...agent]);

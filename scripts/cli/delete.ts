@@ -29,7 +29,7 @@ ${APP_HELP}
 async function confirm(name: string): Promise<void> {
   if (process.stdin.isTTY !== true) {
     throw new UsageError(
-      `Cannot ask whether ${name} is to be deleted: this is no terminal; say --force`,
+      `Cannot ask for confirmation: stdin is not a terminal. Use --force to delete ${name}`,
     );
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

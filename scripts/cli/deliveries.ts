@@ -102,7 +102,7 @@ ${APP_HELP}`,
       method: "POST",
       ...(isRange && { json: range }),
     });
-    console.log(replayed === 1 ? "1 delivery comes again" : `${replayed} deliveries come again`);
+    console.log(replayed === 1 ? "replays 1 delivery" : `replays ${replayed} deliveries`);
   },
 };
 

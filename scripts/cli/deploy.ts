@@ -11,7 +11,7 @@ export const deploy: Command = {
   usage: "[--config <file>] [--dry-run]",
   summary: "bundle the app of this folder, upload it, and serve it",
   help: `Reads trunkline.jsonc, bundles "main" with everything that it imports, and uploads both. The platform starts the new
-version once. If it starts, it serves; otherwise the former version goes on.
+version once. If it starts, it serves; otherwise the previous version continues.
 
 ${CONFIG_HELP}
   --dry-run             only bundle the app and print its size`,

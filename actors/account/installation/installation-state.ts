@@ -1,4 +1,4 @@
-/** State of the installation. */
+/** The stored first account and administrators of this installation. */
 import { z } from "zod";
 import { Administrator } from "../../../schemas/account/installation.ts";
 

@@ -19,8 +19,10 @@ const AgentAlarmState = z.object({
 });
 
 /**
- * Stored at: `agentKey` State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often
- * its alarm fired without being handled; forgotten when no timer is set
+ * Stored at: `agentKey`
+ *
+ * State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often its alarm fired without
+ * being handled; forgotten when no timer is set
  */
 export const agentAlarmActor = defineActor(agentAlarm, {
   state: AgentAlarmState,

@@ -74,7 +74,7 @@ describe("the room of an account's agents", function () {
     for (let tries = 0; tries < 2; tries++) {
       const { code, message } = await refusalOf(ask("d", { put: 10_000 }));
       expect(code).to.equal("limit_reached");
-      expect(message).to.match(/^Cannot keep the agent: the account has 3, .*AGENTS_PER_ACCOUNT/);
+      expect(message).to.match(/^Cannot create the agent: the account has 3, .*AGENTS_PER_ACCOUNT/);
     }
     // The agent may read but not write.
     expect(await ask("d", {})).to.equal(0);
@@ -101,7 +101,9 @@ describe("the room of an account's agents", function () {
     const room = Math.floor((LIMITS.bytes - bytes) / 10_000) * 10_000;
     const { code, message } = await refusalOf(ask("c", { put: room + 20_000 }));
     expect(code).to.equal("limit_reached");
-    expect(message).to.match(/keep 1000000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
+    expect(message).to.match(
+      /store 1000000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/,
+    );
     expect(await ask("c", {})).to.equal(1);
     // Pages and what stands beside the rows in them take a little more than the rows.
     expect(await ask("c", { put: Math.floor((room * 0.85) / 10_000) * 10_000 })).to.be.greaterThan(
@@ -132,7 +134,7 @@ describe("the room of an account's agents", function () {
     expect({ code, message }).to.deep.equal({
       code: "limit_reached",
       message:
-        "Cannot store: the account's agents keep 10000000 bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)",
+        "Cannot store: the account's agents store 10000000 bytes, which is the limit (TRUNKLINE_AGENT_BYTES_PER_ACCOUNT)",
     });
     await world.client.send(appUsage, ACCOUNT, "stored", { ...stored, bytes: 0 });
     await until("it is let go", async () => (await usage()).bytes < 10_000_000);

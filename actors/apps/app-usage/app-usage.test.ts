@@ -47,7 +47,7 @@ describe("app-usage", () => {
     const { code, message } = refusal(() => usage.hold("d", 10));
     expect(code).to.equal("limit_reached");
     expect(message).to.equal(
-      "Cannot keep the agent: the account has 3, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)",
+      "Cannot create the agent: the account has 3, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)",
     );
     usage.hold("a", 20);
     expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
@@ -63,7 +63,7 @@ describe("app-usage", () => {
     expect(usage.hold("b", 600)).to.deep.equal({ bytes: 600 });
     const { code, message } = refusal(() => usage.hold("b", 601));
     expect(code).to.equal("limit_reached");
-    expect(message).to.match(/keep 1000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
+    expect(message).to.match(/store 1000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
     // The setting was lowered: what is there stays, and may shrink.
     const lowered = { agents: 1, bytes: 100 };
     expect(usage.hold("b", 600, lowered)).to.deep.equal({ bytes: 600 });

@@ -136,5 +136,5 @@ function totalOf({ apps }: State) {
 const tooMany = ({ agents }: AgentLimits) =>
   new ActorError(
     "limit_reached",
-    `Cannot keep the agent: the account has ${agents}, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)`,
+    `Cannot create the agent: the account has ${agents}, which is the limit (TRUNKLINE_AGENTS_PER_ACCOUNT)`,
   );

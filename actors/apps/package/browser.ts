@@ -24,25 +24,25 @@ export type BrowserUsage = Camelized<z.output<typeof WireUsage>>;
 export interface Browser extends RestBinding {
   /** The bytes of the PDF. */
   pdf(page: PdfInput): Promise<Uint8Array<ArrayBuffer>>;
-  /** The picture's text in base64. */
+  /** Returns the image as base64 text. */
   screenshot(
     page: ScreenshotInput & { screenshotOptions: { encoding: "base64" } },
   ): Promise<string>;
-  /** The bytes of the picture. Throws ELEMENT_NOT_FOUND where the selector finds none. */
+  /** Returns the bytes of the image. Throws ELEMENT_NOT_FOUND if the selector matches nothing. */
   screenshot(page: ScreenshotInput): Promise<Uint8Array<ArrayBuffer>>;
-  /** The HTML after rendering. */
+  /** Returns the HTML after rendering. */
   content(page: PageInput<"content">): Promise<PageResult<"content">>;
-  /** Front matter in YAML where the page has a title, and Markdown. */
+  /** Returns Markdown, with YAML front matter if the page has a title. */
   markdown(page: PageInput<"markdown">): Promise<PageResult<"markdown">>;
-  /** Absolute addresses in the order of the page. */
+  /** Returns absolute addresses, in document order. */
   links(page: PageInput<"links">): Promise<PageResult<"links">>;
-  /** Text, HTML, attributes and places of the elements that each selector of `elements` matches. */
+  /** Returns text, HTML, attributes and positions of the elements that each selector in `elements` matches. */
   scrape(page: PageInput<"scrape">): Promise<PageResult<"scrape">>;
-  /** Several formats of one load of the page; the picture is text in base64. */
+  /** Returns several formats of one load of the page; the image is base64 text. */
   snapshot(page: PageInput<"snapshot">): Promise<PageResult<"snapshot">>;
-  /** Data that satisfies the schema. Throws JSON_NOT_EXTRACTED where no model gave such. */
+  /** Returns data that satisfies the schema. Throws JSON_NOT_EXTRACTED if no model returned such data. */
   json(page: PageInput<"json">): Promise<PageResult<"json">>;
-  /** The tree is null where `root` matches nothing. */
+  /** Returns the tree; null if `root` matches nothing. */
   accessibilityTree(page: PageInput<"accessibilityTree">): Promise<PageResult<"accessibilityTree">>;
   /** Resolves with the crawl's id. */
   startCrawl(crawl: CrawlInput): Promise<string>;

@@ -1,9 +1,9 @@
-/** Which methods of an agent its clients may call. */
+/** Marks the methods of an agent that its clients may call. */
 import { errorFrame, resultFrame } from "./frames.ts";
 
 export interface CallableMetadata {
   description?: string;
-  /** The method gets a `StreamingResponse` as its first argument, and answers by it. */
+  /** The method gets a `StreamingResponse` as its first argument and writes its answer there. */
   streaming?: boolean;
 }
 
@@ -11,7 +11,7 @@ type Method = (...args: never[]) => unknown;
 
 const marked = new WeakMap<object, CallableMetadata>();
 
-/** `@callable()` before a method. Also `callable()(Class.prototype.method)` where there are no decorators. */
+/** Use `@callable()` before a method, or `callable()(Class.prototype.method)` without decorators. */
 export function callable(metadata: CallableMetadata = {}) {
   return function mark<T extends Method>(method: T, _context?: unknown): T {
     marked.set(method, metadata);
@@ -23,7 +23,7 @@ export function callableMetadata(method: object): CallableMetadata | undefined {
   return marked.get(method);
 }
 
-/** The answer of a streaming method: parts, and an end. */
+/** The answer of a streaming method: a sequence of parts with an end. */
 export class StreamingResponse {
   readonly #send: (frame: string) => void;
   readonly #id: string;
@@ -38,7 +38,7 @@ export class StreamingResponse {
     return this.#isClosed;
   }
 
-  /** False when it has ended already. */
+  /** Sends a part. Returns false if the answer has already ended. */
   send(chunk: unknown): boolean {
     if (this.#isClosed) return false;
     this.#send(resultFrame(this.#id, chunk, false));

@@ -1,4 +1,4 @@
-/** Names of the wire as code writes them: `last_push_at` is `lastPushAt`. */
+/** Converts names of the REST API to names in code: `last_push_at` becomes `lastPushAt`. */
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`

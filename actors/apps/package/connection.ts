@@ -1,4 +1,7 @@
-/** A client's socket as an agent's code sees it: the gateway holds it, also while the agent is nowhere in memory. */
+/**
+ * A client's socket as an agent's code sees it. The gateway holds the socket, even while no host has the agent in
+ * memory.
+ */
 import {
   CLOSE_CODES,
   CLOSE_REASON_BYTES_MAX,
@@ -15,18 +18,18 @@ export interface ConnectionContext {
 }
 
 export interface Connection<State = unknown> {
-  /** Chosen by the client, or made for it. */
+  /** Chosen by the client, or generated. */
   readonly id: string;
   readonly uri: string;
   /** The agent's name. */
   readonly server: string;
   readonly tags: readonly string[];
-  /** Kept with the socket, over moves of the agent. */
+  /** Stored with the socket, so that it survives moves of the agent. */
   readonly state: State | null;
   setState(state: State | null | ((before: State | null) => State | null)): State | null;
   send(message: WebSocketMessage): void;
   close(code?: number, reason?: string): void;
-  /** The state as a WebSocket has it: 1 open, 2 closing, 3 closed. */
+  /** The state of a WebSocket: 1 open, 2 closing, 3 closed. */
   readonly readyState: number;
 }
 
@@ -127,7 +130,7 @@ export class AgentConnection implements Connection {
   }
 }
 
-/** Bytes are copied: the caller may write into its buffer again before they have left. */
+/** Bytes are copied, because the caller may overwrite its buffer before they are sent. */
 export function toFrame(message: unknown): string | Uint8Array {
   if (typeof message === "string") return message;
   if (message instanceof ArrayBuffer) return new Uint8Array(message.slice(0));

@@ -1,4 +1,4 @@
-/** Which agent's code is running, and what for: it follows calls and awaits. */
+/** Tracks which agent's code is running and for which request, across calls and awaits. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "./agent.ts";
 import type { AgentRuntime, Block } from "./agent-runtime.ts";
@@ -9,7 +9,7 @@ export interface Running {
   open?: AgentRuntime;
   connection?: Connection | undefined;
   request?: Request | undefined;
-  /** The critical section of `open` that it runs in. */
+  /** The critical section of `open` that the code runs in. */
   block?: Block | undefined;
   /** Set in an app's entry for an upgrade request, which may be accepted. */
   isUpgrade?: boolean;
@@ -23,7 +23,7 @@ export interface CurrentAgent<T> {
 }
 
 const storage = new AsyncLocalStorage<Running>();
-// Code of apps may change the class, and would be handed what is kept here.
+// App code could change the class and read what is stored here.
 for (const name of ["getStore", "run", "enterWith", "exit"] as const) {
   Object.defineProperty(storage, name, { value: storage[name].bind(storage) });
 }
@@ -36,7 +36,7 @@ export function runAs<T>(value: Running, work: () => T): T {
   return storage.run(value, work);
 }
 
-/** Runs work later as what runs now. @internal */
+/** Returns a function that later runs work in the current context. @internal */
 export function capturedContext(): <T>(work: () => T) => T {
   const value = storage.getStore();
   return (work) => (value === undefined ? work() : storage.run(value, work));

@@ -1,6 +1,6 @@
 /**
- * The frames that agents and their clients exchange, as clients in the field speak them: the only place that has
- * their names.
+ * The frames that agents and their clients exchange, as existing clients expect them. Only this file contains their
+ * names.
  */
 
 export const FRAME = {
@@ -23,13 +23,13 @@ type ClientFrame =
 
 /** Reads a client's frame; undefined when it is for the agent's own `onMessage`. */
 export function readClientFrame(frame: string | Uint8Array): ClientFrame | undefined {
-  // Most messages of apps are no JSON objects: they need not be parsed.
+  // Most messages of apps are not JSON objects and need not be parsed.
   if (typeof frame !== "string" || !/^\s*\{/.test(frame)) return undefined;
   let read: Record<string, unknown>;
   try {
     read = JSON.parse(frame) as Record<string, unknown>;
   } catch {
-    // Whatever it is, it is none of ours.
+    // It is not one of the protocol's frames.
     return undefined;
   }
   if (read.type === FRAME.state && "state" in read) return { type: "state", state: read.state };
@@ -53,7 +53,7 @@ export const stateFrame = (json: string) => `{"type":"${FRAME.state}","state":${
 
 export const stateErrorFrame = (error: string) => JSON.stringify({ type: FRAME.stateError, error });
 
-/** Clients wait for it, though no agent here has tool servers. */
+/** Clients wait for this frame, although no agent here has tool servers. */
 export const serversFrame = () =>
   JSON.stringify({
     type: FRAME.servers,

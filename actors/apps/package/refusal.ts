@@ -1,4 +1,4 @@
-/** Errors of the platform that user code may meet, with the refusal that a caller outside hears. */
+/** Errors of the platform that user code may get, with the refusal that an outside caller gets. */
 
 export class AgentRefusal extends Error {
   /** A code of schemas/errors.ts. */

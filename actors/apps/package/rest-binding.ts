@@ -1,15 +1,15 @@
-/** The common part of all bindings whose operations are those of the REST API. */
+/** The common part of all bindings that offer operations of the REST API. */
 
 export interface RestBinding {
   readonly namespace: string | undefined;
   /**
-   * Any call of the API that the binding opens: `path` is below the account's own part of it, as `/artifacts/usage`.
-   * Repositories are open in the binding's own namespace alone.
+   * Makes any call of the API that the binding permits. `path` is relative to the account, such as
+   * `/artifacts/usage`. Repositories are accessible in the binding's own namespace only.
    */
   fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
-/** A cursor where there is more; on the last page how many there are in all. */
+/** Has a cursor if there are more entries; the last page has the total. */
 export interface Page {
   cursor?: string;
   total?: number;

@@ -1,7 +1,7 @@
-/** Trying again, each time later, by a random part of the delay so that many do not come back at once. */
+/** Retries with growing pauses. A random part of each pause keeps many callers from retrying at the same moment. */
 import type { RetryOptions } from "./types.ts";
 
-/** Attempts of `retry` in an app's code, and the longest pause between two of them. */
+/** Limit of the attempts of `retry` in an app's code, and of the pause between two of them. */
 export const AGENT_RETRY_ATTEMPTS_MAX = 1_000;
 export const AGENT_RETRY_DELAY_MS_MAX = 24 * 3_600_000;
 
@@ -35,7 +35,7 @@ export function readRetry(options: RetryOptions = {}, defaults: RetryOptions = D
   return { maxAttempts, baseDelayMs, maxDelayMs };
 }
 
-/** Before the try that follows `attempt`, which failed. */
+/** Returns the pause after the failed `attempt`, in milliseconds. */
 export function retryDelayMs(retry: Retry, attempt: number): number {
   return Math.random() * Math.min(retry.maxDelayMs, retry.baseDelayMs * 2 ** (attempt - 1));
 }

@@ -1,15 +1,15 @@
-/** From an app's entry to its agents: by their names, or by the path of a request. */
+/** Routes requests from an app's entry to its agents, by name or by path. */
 import { kebabOf } from "../../../schemas/kebab.ts";
 import type { Agent } from "./agent.ts";
 import { AGENTS_PATH } from "./frames.ts";
 import { AgentNamespace, type AgentStub, isAgentName, isUpgrade } from "./namespace.ts";
 
 export interface AgentOptions {
-  /** For `onStart` of an agent that this request starts. */
+  /** Passed to `onStart` if this request starts the agent. */
   props?: unknown;
 }
 
-/** The agent that a request is for: its binding and its name. */
+/** The agent that a request is for, by binding and name. */
 export interface AgentRoute {
   className: string;
   name: string;
@@ -18,12 +18,13 @@ export interface AgentRoute {
 type Hook = (request: Request, route: AgentRoute) => unknown;
 
 export interface RouteOptions extends AgentOptions {
-  /** The segments before an agent's class; defaults to `agents`. */
+  /** The path segments before an agent's class; defaults to `agents`. */
   prefix?: string;
-  /** Answers what browsers ask before they call from another origin, with these headers or those of everyone. */
+  /** Answers CORS preflight requests with these headers; `true` permits every origin. */
   cors?: boolean | Record<string, string>;
   /**
-   * May answer in place of the agent, or change the request: before a socket is opened, and before any other request.
+   * Runs before a socket is opened, or before any other request. It may answer instead of the agent, or change the
+   * request.
    */
   onBeforeConnect?: Hook;
   onBeforeRequest?: Hook;
@@ -45,7 +46,7 @@ export async function getAgentByName<T = Agent<any, any>>(
   return namespace.stub(name, options.props);
 }
 
-/** Null when the path leads to no agent: the app answers it otherwise. */
+/** Resolves with null if the path names no agent, so that the app answers the request itself. */
 export async function routeAgentRequest(
   request: Request,
   env: object,
@@ -88,7 +89,7 @@ function withHeaders(response: Response, headers: Headers | undefined): Response
   return copy;
 }
 
-/** Undefined for a name that is badly encoded. */
+/** Returns undefined if the name is encoded incorrectly. */
 function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);

@@ -1,4 +1,4 @@
-/** Rows of an agent's database, as its code gets them. */
+/** Types of the rows that an agent's code reads from its database. */
 
 export type SqlValue = string | number | bigint | null | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;

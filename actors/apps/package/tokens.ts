@@ -3,18 +3,18 @@ import { createHash, timingSafeEqual as isSame } from "node:crypto";
 import { APP_TOKEN_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 
 export interface TokenIdentity {
-  /** `api`: a token of an account; `oauth`: an access token that a client was given by a person. */
+  /** `api`: a token of an account; `oauth`: an access token that a user granted to a client. */
   kind: "api" | "oauth";
-  /** Id of an API token, or of the grant of an access token. The id opens nothing. */
+  /** Id of an API token, or of the grant of an access token. The id is not a secret. */
   id: string;
   /** The user whom the token acts for. Always set for an access token and for a token made with one. */
   userId?: string | undefined;
   clientId?: string | undefined;
-  /** Accounts that it opens. */
+  /** Ids of the accounts that the token can use. */
   accountIds: string[];
-  /** The scopes that the person allowed the client of an access token, or the permissions of an API token. */
+  /** The scopes that the user granted to the client of an access token, or the permissions of an API token. */
   scopes: string[];
-  /** The token's permissions in the app's own account now; empty if it does not open that account. */
+  /** The token's current permissions in the app's own account; empty if it cannot use that account. */
   permissions: string[];
   /** Epoch ms. */
   expiresAt?: number | undefined;
@@ -52,8 +52,8 @@ function bearerOf(request: Request | null | undefined): string | undefined {
 }
 
 /**
- * Whether both are the same, as text in UTF-8 or as bytes: for signatures and other secrets, of any length. What
- * differs takes as long as what does not, so nobody learns how much of a guess was right.
+ * Returns whether both are equal, as UTF-8 text or as bytes, in constant time: for signatures and other secrets of
+ * any length. The time does not reveal how much of a guess was right.
  */
 export function timingSafeEqual(
   one: string | ArrayBuffer | ArrayBufferView,
@@ -62,7 +62,7 @@ export function timingSafeEqual(
   return isSame(hashOf(one), hashOf(other));
 }
 
-/** A digest has one length for any text. */
+/** A digest has the same length for any text. */
 function hashOf(value: string | ArrayBuffer | ArrayBufferView): Buffer {
   if (typeof value === "string") return createHash("sha256").update(value).digest();
   const isView = ArrayBuffer.isView(value);

@@ -1,7 +1,7 @@
-/** The public types of agents: schedules, items of the queue, submissions, and their retries. */
+/** The public types of agents: schedules, queue items, submissions and their retries. */
 
 export interface RetryOptions {
-  /** How often it is tried in all. */
+  /** Total number of attempts. */
   maxAttempts?: number;
   baseDelayMs?: number;
   maxDelayMs?: number;
@@ -9,11 +9,11 @@ export interface RetryOptions {
 
 /** Options of all agents of a class, set as `static options`. */
 export interface AgentClassOptions {
-  /** No request, call or timer begins before the one before it has ended. */
+  /** Starts each request, call or timer only after the previous one has ended. */
   serialTurns?: boolean;
   /** Default number of attempts of `retry`, the queue and schedules. */
   retry?: RetryOptions;
-  /** False: clients are not told the agent's name, which they may not know from its address. */
+  /** False: clients do not receive the agent's name, which its address may not reveal. */
   sendIdentityOnConnect?: boolean;
 }
 
@@ -21,19 +21,19 @@ export type ScheduleType = "scheduled" | "delayed" | "cron" | "interval";
 
 export interface Schedule<T = unknown> {
   id: string;
-  /** The method that is called. */
+  /** Name of the method to call. */
   callback: string;
   payload: T;
   type: ScheduleType;
-  /** When it is next due, in seconds since 1970. */
+  /** Next due time in seconds since 1970. */
   time: number;
   delayInSeconds?: number;
   cron?: string;
   intervalSeconds?: number;
   retry?: RetryOptions;
-  /** Tries of this occurrence that failed. */
+  /** Failed attempts of this occurrence. */
   attempts: number;
-  /** `failed`: all tries of one that comes once have failed; it is kept until it is cancelled. */
+  /** `failed`: all attempts of a one-time schedule failed; it is kept until it is cancelled. */
   status: "pending" | "failed";
   error?: string;
 }
@@ -41,8 +41,8 @@ export interface Schedule<T = unknown> {
 export interface ScheduleOptions {
   retry?: RetryOptions;
   /**
-   * A schedule of the same callback and payload is returned and not made again, whatever its delay or date. Without a
-   * word it is so with cron and intervals, where the expression or the interval is the same too.
+   * Returns an existing schedule with the same callback and payload instead of a new one, whatever its delay or date.
+   * It is the default for cron and intervals if the expression or interval is equal too.
    */
   idempotent?: boolean;
 }
@@ -51,7 +51,7 @@ export interface ScheduleCriteria {
   id?: string;
   type?: ScheduleType;
   timeRange?: { start?: Date; end?: Date };
-  /** Failed ones are listed only when they are asked for. */
+  /** Failed submissions are listed only on request. */
   status?: "pending" | "failed";
 }
 
@@ -63,7 +63,7 @@ export interface QueueItem<T = unknown> {
   createdAt: number;
   retry?: RetryOptions;
   attempts: number;
-  /** A failed item has had all its tries; it is kept until it is taken out or retried. */
+  /** `failed`: all attempts failed; the item is kept until it is removed or retried. */
   status: "pending" | "failed";
   error?: string;
 }
@@ -91,14 +91,14 @@ export interface Submission<T = unknown> {
   completedAt?: number;
 }
 
-/** `accepted` is false where the submission was there already. */
+/** `accepted` is false if the submission existed already. */
 export type SubmissionReceipt = Submission & { accepted: boolean };
 
 export interface SubmitOptions {
   submissionId?: string;
   idempotencyKey?: string;
   metadata?: unknown;
-  /** Without it a submission is begun once: one that a crash interrupted stays so. */
+  /** Without it, a submission starts only once: a submission that a crash interrupted stays interrupted. */
   retry?: RetryOptions;
 }
 

@@ -1,4 +1,4 @@
-/** Calls of agents by code of an app: through the host, which knows where each agent is. */
+/** Calls of agents by app code, through the host, which knows where each agent is. */
 import { deserialize, serialize } from "node:v8";
 import { running } from "../package/current-agent.ts";
 import type { AgentCalls } from "../package/namespace.ts";
@@ -33,7 +33,7 @@ export function agentCalls(className: string, link: HostLink, bytesMax: number):
   };
 }
 
-/** The agent whose code calls. Its call leaves after its writes are durable. */
+/** Returns the agent whose code calls. Its call is sent after its writes are durable. */
 function caller() {
   const { open } = running() ?? {};
   return open && { number: open.number, after: open.gate.after() };

@@ -1,4 +1,4 @@
-/** An open agent as its own parts see it, and as they see each other. */
+/** The interfaces between an open agent and its parts. */
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import type { StartProcess } from "../../../schemas/apps/app-process.ts";
 import type { Agent } from "../package/agent.ts";

@@ -1,6 +1,5 @@
 /**
- * SQL on one agent's database: user statements under the guard and with checked values, and the platform's own beside
- * them.
+ * SQL on one agent's database: user statements, guarded and with checked values, and the platform's own statements.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { QueryRows } from "../../../schemas/apps/agent-inspection.ts";
@@ -17,11 +16,11 @@ interface Prepared {
   parameters: number;
 }
 
-/** Statements kept ready; an app's code has a few dozen. */
+/** Limit of the prepared statements that are cached; an app has a few dozen. */
 const STATEMENTS_MAX = 200;
 /** The size of the write-ahead file is checked after this many statements, also during a turn. */
 const STATEMENTS_UNREAD_MAX = 256;
-/** Pages of the platform's own tables, so that they have room when user code has used up its own. */
+/** Pages reserved for the platform's own tables, for when user code has used up its room. */
 const OWN_PAGES = 4_096;
 const SCHEMA_ACTIONS = new Set([
   constants.SQLITE_ALTER_TABLE,
@@ -32,7 +31,7 @@ const SCHEMA_ACTIONS = new Set([
   constants.SQLITE_DROP_VIEW,
   constants.SQLITE_DROP_VTABLE,
 ]);
-/** Once code of apps runs nobody else has it: a guard that is set stays. */
+/** Taken before app code runs, so that app code cannot replace the guard. */
 const setAuthorizer = Function.prototype.call.bind(DatabaseSync.prototype.setAuthorizer) as (
   database: DatabaseSync,
   callback: (action: number, first: string | null, second: string | null) => number,
@@ -46,7 +45,7 @@ export class AgentDatabase {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, Prepared>();
   readonly #ownStatements = new Map<string, StatementSync>();
-  /** Called after user SQL: something may have been written. */
+  /** Called after user SQL, which may have written something. */
   readonly #touched: () => void;
   #isOwn = false;
   #isPreparing = false;
@@ -74,7 +73,7 @@ export class AgentDatabase {
     });
   }
 
-  /** A record of what was written since the last: see PageLog. */
+  /** Returns a record of the changes since the last one: see PageLog. */
   take(): Uint8Array | undefined {
     return this.#asOwn(() => this.log.take());
   }
@@ -87,7 +86,7 @@ export class AgentDatabase {
     return this.#depth > 0;
   }
 
-  /** User SQL, one statement or several; the values go to the last. */
+  /** Runs user SQL of one or more statements. Binds `values` to the last statement. */
   run(sql: string, values: readonly unknown[] = []): SqlResult {
     this.#mustBeOpen();
     try {
@@ -101,7 +100,7 @@ export class AgentDatabase {
     }
   }
 
-  /** Runs a query of a person. It reads the tables of user code, and changes nothing. */
+  /** Runs a read-only query of a person on the tables of user code. */
   look(sql: string): QueryRows {
     this.#mustBeOpen();
     this.#isLooking = true;
@@ -121,7 +120,8 @@ export class AgentDatabase {
   }
 
   /**
-   * The platform's own SQL. It has room past the bound, so that an agent whose database is full can still be emptied.
+   * Runs the platform's own SQL. It has room past the limit, so that an agent with a full database can still be
+   * emptied.
    */
   own(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.#mustBeOpen();
@@ -162,7 +162,9 @@ export class AgentDatabase {
     this.#asOwn(() => this.#database.exec(sql));
   }
 
-  /** Synchronous: nothing comes between, and all of it is undone when `work` throws. */
+  /**
+   * Runs `work` in a transaction, synchronously: nothing runs in between, and everything is undone if `work` throws.
+   */
   transaction<T>(work: () => T): T {
     this.#mustBeOpen();
     const savepoint = `_trunkline_${this.#depth}`;
@@ -182,7 +184,7 @@ export class AgentDatabase {
     } finally {
       this.#depth -= 1;
       const undo = isDone ? "" : `ROLLBACK TO ${savepoint};`;
-      // A database that is full may have undone all of it.
+      // A full database may have rolled the transaction back already.
       if (this.#database.isTransaction) {
         this.#asOwn(() => this.#database.exec(`${undo} RELEASE ${savepoint}`));
       }
@@ -190,7 +192,7 @@ export class AgentDatabase {
     }
   }
 
-  /** Every table may be another from here on. */
+  /** Drops all prepared statements, because any table may change now. */
   forget(): void {
     this.#statements.clear();
     this.#ownStatements.clear();

@@ -1,4 +1,4 @@
-/** The state of an agent: one JSON value, kept in its database, shown to all who follow it. */
+/** The state of an agent: one JSON value, stored in its database and sent to all connected clients. */
 import type { AgentConnection } from "../package/connection.ts";
 import { running } from "../package/current-agent.ts";
 import { READONLY_ERROR } from "../package/frames.ts";
@@ -27,7 +27,7 @@ export class AgentState {
     return this.#json;
   }
 
-  /** By the agent's own code. */
+  /** Sets the state for the agent's own code. */
   setByCode(state: unknown): void {
     const { connection, open } = running() ?? {};
     const by = open === this.#agent ? (connection as AgentConnection | undefined) : undefined;
@@ -35,10 +35,10 @@ export class AgentState {
     this.set(state, undefined);
   }
 
-  /** By a client, or without one by the agent's own code. */
+  /** Sets the state for a client, or for the agent's own code if there is no client. */
   set(state: unknown, source: AgentConnection | undefined): void {
     const { instance } = this.#agent;
-    // A first value counts as the one before: it must be there when the check looks at it.
+    // The initial state counts as the previous state, so it must exist when the validation runs.
     this.#read();
     instance.validateStateChange(state, source ?? "server");
     this.#keep(state);
@@ -61,7 +61,7 @@ export class AgentState {
       this.#value = JSON.parse(kept);
       return;
     }
-    // Read by the constructor itself: what it will have is not known yet.
+    // The constructor itself reads the state: `initialState` is not known yet.
     const instance = this.#agent.instance as AnyAgent | undefined;
     this.#isRead = instance !== undefined;
     const initialState: unknown = instance?.initialState;

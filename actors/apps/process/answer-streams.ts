@@ -1,6 +1,6 @@
 /**
- * Answers that leave before their bodies are whole: what follows is read when it is pulled, and no sooner, so that an
- * app makes it no faster than somebody reads.
+ * Answers that are sent before their bodies are complete. The rest is read only when it is pulled, so that an app
+ * writes no faster than the client reads.
  */
 
 import type { StreamPart } from "../../../schemas/apps/app-process.ts";
@@ -10,18 +10,18 @@ import { AgentRefusal } from "../package/refusal.ts";
 import { setImmediate } from "./native-timers.ts";
 import { type BodyRead, bytesOf, heardLater, refuseBody, type UnreadBody } from "./read-body.ts";
 
-/** The agent or entry that makes the answer. */
+/** The agent or entry that writes the answer. */
 export interface StreamMaker {
-  /** Called for each part that was pulled, and once with its end where nobody left it before. */
+  /** Called for each pulled part, and once with the end unless the reader left before. */
   say(stream: number, part: StreamPart): void;
   failed(error: unknown): void;
 }
 
 interface Made extends UnreadBody {
   maker: StreamMaker;
-  /** Reads on as the code that made the answer. */
+  /** Reads the next chunk, in the context of the code that writes the answer. */
   read(): Promise<BodyRead>;
-  /** Bytes that were read and fit no part yet. */
+  /** Bytes that were read but are in no part yet. */
   left: Uint8Array;
   isPulled: boolean;
   ended(): void;
@@ -35,12 +35,12 @@ export class AnswerStreams {
   readonly #sayGone: (stream: number) => void;
   #last = 0;
 
-  /** `sayGone`: a stream was pulled that is not made here any more. */
+  /** `sayGone` is called when a pulled stream no longer exists here. */
   constructor(sayGone: (stream: number) => void) {
     this.#sayGone = sayGone;
   }
 
-  /** `ended` resolves when nothing of it is read any more. Throws `busy` past APP_STREAMS_MAX. */
+  /** Opens a stream. `ended` resolves when nothing more is read from it. Throws `busy` past APP_STREAMS_MAX. */
   open(unread: UnreadBody, maker: StreamMaker): { stream: number; ended: Promise<void> } {
     if (this.#streams.size >= APP_STREAMS_MAX) {
       const text = `Cannot answer: ${APP_STREAMS_MAX} answers of the app are still being made`;
@@ -113,7 +113,8 @@ async function readPart(made: Made): Promise<Uint8Array | undefined> {
 }
 
 /**
- * Returns undefined at the end. If something `isThere`, also returns undefined before a piece that is not ready or fails; the next pull then gets that.
+ * Returns undefined at the end. If `isThere`, it also returns undefined before a chunk that is not ready or fails;
+ * the next pull then gets that chunk.
  */
 async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | undefined> {
   try {

@@ -1,28 +1,33 @@
-/** The start of an app's process, so that it can read its code and write its databases, and reach nothing else. */
+/**
+ * Computes the arguments of an app's process, so that it can read its code and write its databases, and nothing else.
+ */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { APP_HEAP_MB_MAX } from "../../../schemas/apps/limits.ts";
 import { moduleBeside } from "../../../schemas/module-beside.ts";
 
 /**
- * Old objects are not looked through below this: with V8's few MB a busy app did so every 200 events, a tenth of its
- * processor.
+ * The heap size at which V8 first collects old objects. With V8's default of a few MB, a busy app collected every 200
+ * events, which took a tenth of its processor time.
  */
 const HEAP_MB_FIRST = 64;
 
 export interface ProcessFolders {
-  /** With the bundle; read only. */
+  /** The folder with the bundle; read only. */
   bundleFolder: string;
-  /** For databases while they are open, of this process alone: best in memory, as nothing in it need outlive it. */
+  /**
+   * The folder for open databases of this process only: best in memory, because its contents need not outlive the
+   * process.
+   */
   workFolder: string;
   heapMb?: number;
 }
 
-/** For `fork(main, [], options)`; whose user id it runs under is the host's to say. */
+/** Arguments for `fork(main, [], options)`. The host adds the user id. */
 export interface ProcessArguments {
   main: string;
   options: {
-    /** Node where it is absent. */
+    /** Defaults to Node. */
     execPath?: string;
     execArgv: string[];
     env: Record<string, string>;
@@ -56,7 +61,7 @@ export function processArguments({
         `--allow-fs-write=${workFolder}`,
         `--max-old-space-size=${heapMb}`,
         `--initial-old-space-size=${HEAP_MB_FIRST}`,
-        // Code comes from the bundle alone: what is made of text would be outside of the rules for imports.
+        // Code comes only from the bundle: code made from text would escape the rules for imports.
         "--disallow-code-generation-from-strings",
         "--no-addons",
         "--no-experimental-webstorage",

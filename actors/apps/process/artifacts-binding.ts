@@ -1,4 +1,4 @@
-/** The repositories of one namespace, as code of apps works with them: no token, and no clone. */
+/** The binding to the repositories of one namespace: app code needs no token and no clone. */
 import type { z } from "zod";
 import type {
   CreatedRepo as WireCreated,

@@ -1,4 +1,4 @@
-/** One repository, as code of apps works with it. */
+/** One repository in the binding for app code. */
 import type { z } from "zod";
 import type {
   CommittedFiles,

@@ -1,4 +1,4 @@
-/** Prints, captures and reads pages, and crawls sites, for code of apps: no token. */
+/** The binding that prints, captures and reads pages and crawls sites: app code needs no token. */
 import type { z } from "zod";
 import type { WireUsage } from "../../../schemas/account/http/accounts.ts";
 import type { PageCallName } from "../../../schemas/rendering/http/page-calls.ts";
@@ -28,7 +28,7 @@ export function browserBinding(binding: RestBinding): Browser {
   async function screenshot(page: ScreenshotInput): Promise<never> {
     const response = await rendered("screenshot", page);
     const asText = page.screenshotOptions?.encoding === "base64";
-    // Which of the two it is, its overloads say.
+    // The overloads say which of the two types it is.
     return (asText ? await response.text() : await bytesOf(response)) as never;
   }
   const read =
@@ -52,7 +52,7 @@ export function browserBinding(binding: RestBinding): Browser {
     accessibilityTree: read("accessibilityTree"),
     startCrawl: (crawl: CrawlInput) => calls.one<string>(CRAWLS, { method: "POST", json: crawl }),
     async getCrawl(id: string, options?: Parameters<Browser["getCrawl"]>[1]) {
-      // Records bear names of the web, which nobody changes.
+      // Field names of records come from the web and are not converted.
       return calls.one<Crawl>(pathOf(id), { query: options });
     },
     async listCrawls(options?: Parameters<Browser["listCrawls"]>[0]) {

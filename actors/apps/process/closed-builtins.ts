@@ -10,7 +10,7 @@ import { harmlessParts } from "./harmless-builtins.ts";
 /** The exports of a module: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
 interface BuiltinShape {
   functions: string[];
-  /** Numbers, texts, and lists and objects of them. */
+  /** Numbers and texts, and lists and objects of these. */
   constants: Record<string, unknown>;
   objects: Record<string, BuiltinShape>;
 }
@@ -19,13 +19,13 @@ const NOTHING: BuiltinShape = { functions: [], constants: {}, objects: {} };
 const USABLE = [...OPEN_BUILTINS, ...REPLACED_BUILTINS].toSorted().join(", ");
 const shapes = readShapes();
 
-/** The names that a module exports besides `default`. */
+/** Returns the names that a module exports, except `default`. */
 export function closedNames(name: string): string[] {
   const { functions, constants, objects } = shapes[name] ?? NOTHING;
   return [...functions, ...Object.keys(constants), ...Object.keys(objects)];
 }
 
-/** A new copy for each importer, as libraries change what they import. */
+/** Returns a new copy for each importer, because libraries change what they import. */
 export function closedBuiltin(name: string, importer?: string): object {
   const by = importer === undefined ? "" : `, which ${importer} imports`;
   const refuse = (used: string) => {
@@ -49,7 +49,7 @@ function copyOf(
   return copy;
 }
 
-/** Code may call it, construct it or extend it as a class: all but the last is refused. */
+/** Returns a function that refuses to be called or constructed. A class may extend it. */
 function refusing(name: string, used: string, refuse: (used: string) => Error): object {
   function stub() {
     throw refuse(used);

@@ -1,5 +1,5 @@
 /**
- * Deliveries that came together: while they are taken, quick, and touch nothing outside, each follows at once, and
+ * Deliveries that arrived together. While they succeed quickly and have no outside effect, each follows at once, and
  * all share a record.
  */
 import type { AgentCore } from "./agent-core.ts";
@@ -10,12 +10,12 @@ import type { AgentCore } from "./agent-core.ts";
  */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 
-/** Code of the app may put another clock in its place later. */
+/** Taken now, because app code may replace the clock later. */
 const now = performance.now.bind(performance);
 
 interface DeliveryTurn {
   turn: number;
-  /** The turn that it is begun after; absent of the first, and of one that came alone. */
+  /** The turn after which this one begins; undefined for the first delivery and for one that came alone. */
   follows: number | undefined;
   /** Resolves to whether the answer was 2xx. `say` sends the result. */
   run(): Promise<{ isTaken: boolean; say(options: { isSoon: boolean }): void }>;
@@ -25,7 +25,7 @@ interface DeliveryTurn {
 
 export class DeliveryChain {
   readonly #agent: AgentCore;
-  /** The one that came last. */
+  /** The last delivery. */
   #last: { turn: number; goesOn: Promise<boolean> } | undefined;
   #begunAt = 0;
 
@@ -48,13 +48,13 @@ export class DeliveryChain {
     const { isTaken, say } = await run();
     // Deliveries that arrive together are handled together, so a delivery that follows this one is known by now.
     const isFollowed = this.#last.turn !== turn;
-    // Otherwise the next delivery could be half done when the record of this one is taken.
+    // The next delivery may start only now. Started earlier, it could be half done when this one's record is written.
     const hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
     say({ isSoon: !hasNext });
     resolve(hasNext);
   }
 
-  /** True where nothing wants a record now, and none is due. */
+  /** Returns true if no record is wanted or due now. */
   #hasRoom(): boolean {
     const { gate, database, limits } = this.#agent;
     return (

@@ -1,16 +1,16 @@
 /**
- * Does what is due in an agent: at once or by a timer while the agent is in memory, and by its alarm, which the host
- * keeps, when it is not.
+ * Runs an agent's due work: at once or by a timer while the agent is in memory, and by the alarm that the host keeps
+ * otherwise.
  */
 import type { AgentCore } from "./agent-core.ts";
 import { clearTimeout, setImmediate, setTimeout } from "./native-timers.ts";
 import { readValue, writeValue } from "./own-tables.ts";
 
-/** Schedules, the queue, submissions. */
+/** A source of due work: schedules, the queue, or submissions. */
 export interface DuePart {
-  /** When its next piece is due (epoch ms); what is under way is due since it began. */
+  /** Returns when the next work is due (epoch ms). Work under way is due from its start on. */
   nextAt(): number | undefined;
-  /** Begins what is due, where it is not under way already. */
+  /** Begins due work that is not under way yet. */
   begin(): void;
   /** Resolves when nothing is under way. */
   settled(): Promise<unknown>;
@@ -19,11 +19,11 @@ export interface DuePart {
 const ALARM = "alarm";
 /** Work that is due within this time waits in memory. */
 const NEAR_MS = 10_000;
-/** Should the process end before it has done what is due, then another looks after it by then. */
+/** If the process ends before it has done due work, the alarm fires after this time and another process does it. */
 const SAFETY_MS = 15_000;
 /** The longest that a timer can wait. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
-/** An agent that does not start is tried again so much later. */
+/** Pause before an agent that did not start is tried again. */
 const HOLD_MS = 5_000;
 /** How long an alarm waits for the next due time, so that the next alarm can be set. */
 const WAKE_MS = 1_000;
@@ -34,7 +34,7 @@ export class DueWork {
   #timer: NodeJS.Timeout | undefined;
   #isArmed = false;
   #isChanged = false;
-  /** Asked for after every turn, and mostly as it was: parts say so when it is not. */
+  /** The next due time. It is read after every turn and rarely changes, so parts report changes. */
   #next: number | undefined;
   #isKnown = false;
   #isClosed = false;
@@ -45,7 +45,7 @@ export class DueWork {
     this.#parts = parts;
   }
 
-  /** Something is due at another time than before. */
+  /** Called when the next due time has changed. */
   changed(): void {
     this.#isChanged = true;
     this.#isKnown = false;
@@ -75,7 +75,7 @@ export class DueWork {
     this.#timer = setTimeout(() => this.arm(), Math.min(later - Date.now(), TIMER_MS_MAX));
   }
 
-  /** The agent did not start. */
+  /** Called when the agent did not start: pauses due work. */
   hold(): void {
     this.#heldUntil = Date.now() + HOLD_MS;
   }
@@ -91,7 +91,7 @@ export class DueWork {
     return next !== undefined && next < Date.now() + NEAR_MS;
   }
 
-  /** The alarm rang, perhaps too early: it is set again if anything is left. */
+  /** Handles the alarm, which may fire too early. Sets it again if any work is left. */
   async wake(): Promise<void> {
     if (this.#setAt() !== undefined) writeValue(this.#agent.database, ALARM, null);
     this.changed();
@@ -112,16 +112,16 @@ export class DueWork {
     const now = Date.now();
     const next = this.nextAt();
     const stored = this.#setAt();
-    // An alarm of the past has rung, or never will.
+    // An alarm in the past has fired or never will.
     const set = stored !== undefined && stored > now ? stored : undefined;
     if (next === undefined) {
-      // A near alarm may ring without need, because a cancellation costs as much.
+      // A near alarm is left as it is, because cancelling it costs as much as an alarm without work.
       if (set === undefined || set < now + 4 * SAFETY_MS) return undefined;
       writeValue(this.#agent.database, ALARM, null);
       return null;
     }
     const wanted = next > now + NEAR_MS ? Math.ceil(next) : now + SAFETY_MS;
-    // The present alarm rings early enough, and is set again then.
+    // The current alarm fires early enough, and is set again then.
     if (set !== undefined && set <= wanted) return undefined;
     writeValue(this.#agent.database, ALARM, wanted);
     return wanted;

@@ -1,5 +1,5 @@
 /**
- * `fetch` of an app's default export: what answers requests that are for no agent, and says which agent takes a
+ * Runs `fetch` of an app's default export, which answers requests to the app itself and decides which agent accepts a
  * socket.
  */
 
@@ -32,7 +32,7 @@ export class Entry {
   readonly #tell: (isIdle: boolean) => void;
   readonly #streams: AnswerStreams;
   readonly #maker: StreamMaker;
-  /** Promises of `waitUntil` that are waited for. */
+  /** Number of pending `waitUntil` promises. */
   #waitedFor = 0;
 
   constructor(
@@ -113,13 +113,13 @@ export class Entry {
         this.#limits.answerBytes,
         isUpgrade ? undefined : open,
       );
-      // An answer that was copied has lost what made it one of an upgrade.
+      // A copied Response has lost the mark of an accepted upgrade.
       const status = answer.status === SWITCHING_PROTOCOLS ? UPGRADE_REQUIRED : answer.status;
       return { type: "answer", answer: { ...answer, status } };
     });
   }
 
-  /** The process is kept for it, as long as a turn may take. */
+  /** Keeps the process alive until the promise settles, for at most the time of a turn. */
   async #waitFor(promise: unknown): Promise<void> {
     this.#waitedFor += 1;
     this.#tell(false);

@@ -1,4 +1,7 @@
-/** `env` of an app's code, and the functions of the web that reach outside of it: by the host, or not at all. */
+/**
+ * Provides `env` of app code, and replaces web functions that reach outside: they go through the host, or are
+ * refused.
+ */
 import { Console } from "node:console";
 import { Writable } from "node:stream";
 import { format } from "node:util";
@@ -31,14 +34,14 @@ export function makeEnv({ env, limits }: StartProcess, link: HostLink): object {
   return Object.freeze(bound);
 }
 
-/** Puts ours in the place of what would reach the network, or the process's own output. */
+/** Replaces the globals that would reach the network or the process's own output. */
 export function replaceGlobals(link: HostLink, bodyBytesMax: number): void {
   const put = (name: string, value: unknown) =>
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   put("fetch", makeFetch(link, bodyBytesMax));
   put("console", makeConsole(link));
   replaceTimers(put);
-  // The process's permissions would refuse these with an error that helps nobody.
+  // Node's permissions would refuse these with an unhelpful error.
   for (const name of ["WebSocket", "EventSource", "localStorage", "sessionStorage", "Worker"]) {
     Reflect.deleteProperty(globalThis, name);
   }
@@ -51,7 +54,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
     init?: RequestInit,
   ): Promise<Response> {
     const request = new Request(input, init);
-    // Such URLs contain their data and name no place.
+    // Such URLs contain their data, so no request leaves.
     if (/^(data|blob):/i.test(request.url)) return local(request);
     const { signal } = request;
     signal.throwIfAborted();
@@ -71,7 +74,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
       return toResponse(result.answer, link, result.url ?? request.url);
     } catch (error) {
       if (!(error instanceof AgentRefusal)) throw error;
-      // fetch fails with this error on every platform, and has the reason in its cause.
+      // As on every platform, `fetch` fails with this error and has the reason in `cause`.
       throw new TypeError("fetch failed", { cause: error });
     } finally {
       signal.removeEventListener("abort", abort);

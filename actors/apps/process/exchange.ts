@@ -1,4 +1,4 @@
-/** Requests and answers: from the shapes that cross to the host to those of the web, and back. */
+/** Converts requests and answers between the form of the channel to the host and the web's Request and Response. */
 import type { ProcessAnswer, ProcessRequest } from "../../../schemas/apps/app-process.ts";
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";
@@ -47,7 +47,8 @@ export async function toProcessRequest(
 }
 
 /**
- * `open` gives what is not whole in time a number, under which the rest is read; without it the answer is waited for.
+ * Converts a Response. `open` gives a stream number to a body that is not complete in time. Without `open`, the whole
+ * body is awaited.
  */
 export async function toProcessAnswer(
   response: unknown,
@@ -71,7 +72,7 @@ export async function toProcessAnswer(
   };
 }
 
-/** `link` reads what comes after the body that is there. */
+/** Converts an answer to a Response. `link` reads the rest of a streamed body. */
 export function toResponse(
   { status, headers, body, lent }: ProcessAnswer,
   link: HostLink,
@@ -83,7 +84,7 @@ export function toResponse(
   return response;
 }
 
-/** HTML, section 9.2: each event is for who waits for it. */
+/** Events must reach their reader at once (HTML, section 9.2). */
 const isEventStream = ({ headers }: Response) =>
   /^text\/event-stream\s*(;|$)/i.test(headers.get("content-type") ?? "");
 

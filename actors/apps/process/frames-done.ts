@@ -1,7 +1,7 @@
-/** Which frames of a socket were handled: they begin in order and may end in another. */
+/** Tracks which frames of a socket were handled. Frames begin in order, but may end in another order. */
 
 export class FramesDone {
-  /** All up to here, and some after it. */
+  /** All frames up to this number were handled, and maybe some after it. */
   #upTo: number;
   readonly #later: Set<number>;
   readonly #underWay = new Set<number>();
@@ -12,7 +12,7 @@ export class FramesDone {
     this.#later = new Set(later);
   }
 
-  /** False when it was handled, or is being handled. */
+  /** Begins a frame. Returns false if the frame was handled or is being handled. */
   begin(number: number): boolean {
     if (number <= this.#upTo || this.#later.has(number) || this.#underWay.has(number)) return false;
     // Frames are numbered without gaps: those before it were handled by a former owner, and changed nothing.
@@ -28,7 +28,7 @@ export class FramesDone {
     while (this.#later.delete(this.#upTo + 1)) this.#upTo += 1;
   }
 
-  /** The one that is to begin next. */
+  /** The number of the frame that begins next. */
   get next(): number {
     return Math.max(this.#upTo, ...this.#later, ...this.#underWay) + 1;
   }

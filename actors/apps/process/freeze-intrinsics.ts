@@ -1,11 +1,11 @@
 /**
- * Makes the built-in functions that are handed the platform's own objects what they are for good: with one that an
- * app's code has put in their place it would hold its agents' runtime, and by that the link to the host.
+ * Freezes the built-in functions that the platform calls with its own objects. If app code could replace one, it
+ * would get its agents' runtime, and through that the link to the host.
  */
 
 /**
- * Built-ins that are handed the platform's objects. Those of strings, numbers, dates and errors see only values, and
- * stay open to libraries.
+ * Built-ins that the platform calls with its own objects. Those of strings, numbers, dates and errors get only
+ * values, and libraries may change them.
  */
 const HELD = [
   "Array",
@@ -23,7 +23,7 @@ const HELD = [
   "WeakSet",
 ] as const;
 
-/** Code assigns them to objects of its own, which a fixed property of a prototype would forbid. */
+/** Apps assign these names on their own objects. A read-only property of the prototype would make that throw. */
 const OVERRIDDEN = new Set<PropertyKey>([
   "constructor",
   "hasOwnProperty",
@@ -41,7 +41,7 @@ export function freezeIntrinsics(): void {
   for (const holder of holders()) {
     for (const key of Reflect.ownKeys(holder)) fix(holder, key);
   }
-  // A property that every object seems to have would answer where the platform finds none.
+  // A new property of Object.prototype would appear on every object that lacks it, also on the platform's.
   Object.preventExtensions(Object.prototype);
 }
 

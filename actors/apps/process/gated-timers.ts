@@ -1,4 +1,4 @@
-/** Timers for code of agents: one that fires while its agent's input gate is closed waits there. */
+/** Timers for agents' code. A timer that fires while its agent's input gate is closed waits at the gate. */
 
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers";
@@ -9,7 +9,7 @@ import { capturedContext, running } from "../package/current-agent.ts";
 type Start = (callback: (...args: unknown[]) => void, ...rest: unknown[]) => object;
 type Clear = (timer: unknown) => void;
 
-/** Replaces Node's timers, as globals and as modules. The platform has its own: native-timers.ts. */
+/** Replaces Node's timers, both the globals and the modules. The platform uses native-timers.ts. */
 export function replaceTimers(put: (name: string, value: unknown) => void): void {
   const cleared = new WeakSet<object>();
   const replace = (name: string, value: unknown) => {
@@ -52,7 +52,7 @@ function gated(name: string, start: Start, cleared: WeakSet<object>) {
   return replaced;
 }
 
-/** A timer that is cleared while it waits at the gate does not run. Code may name a timer by its number too. */
+/** Clears a timer, even while it waits at the gate. Code may also pass a timer's number. */
 function clearing(clear: Clear, cleared: WeakSet<object>): Clear {
   return (timer) => {
     if (typeof timer === "object" && timer !== null) cleared.add(timer);

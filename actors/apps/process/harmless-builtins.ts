@@ -1,6 +1,6 @@
 /**
- * Fixed answers for libraries that ask closed modules while they load: the system's name, whether there is a
- * terminal, a clock, and channels without listeners. Nothing looks at the machine.
+ * Fixed answers for libraries that use closed modules while they load: the system's name, terminal tests, a clock,
+ * and channels without listeners. No answer depends on the machine.
  */
 import safeProcess from "./safe-process.ts";
 
@@ -44,7 +44,7 @@ function systemParts() {
   );
 }
 
-/** Channels without subscribers. Those of Node would show what other code of the process does. */
+/** Returns channels without subscribers. Node's own channels would show what other code of the process does. */
 function channelParts() {
   const silent = { hasSubscribers: false, subscribe() {}, unsubscribe: () => false };
   const channel = (name: string | symbol) => ({

@@ -1,4 +1,4 @@
-/** The process's side of the channel to its host: says things, and asks for operations. */
+/** The process's side of the channel to its host: sends messages and requests operations. */
 import { inspect } from "node:util";
 import type {
   FromProcess,
@@ -15,7 +15,9 @@ import { AgentRefusal } from "../package/refusal.ts";
 import { toError } from "./process-errors.ts";
 import { forPeople } from "./stack-texts.ts";
 
-/** Fetches, calls and other operations that one process waits for: what is asked beyond is refused at once. */
+/**
+ * Limit of the operations (fetches, calls and others) that one process waits for. Further ones are refused at once.
+ */
 export const APP_OPERATIONS_WAITING_MAX = 2_000;
 
 type LogLevel = "debug" | "info" | "warn" | "error";
@@ -27,7 +29,7 @@ export class HostLink {
     {
       resolve: (result: OperationResult) => void;
       reject: (error: Error) => void;
-      /** Made where code asked for it: an error is thrown there. */
+      /** Created where the code called, so that an error gets the stack of that place. */
       called: Error;
     }
   >();
@@ -53,7 +55,7 @@ export class HostLink {
     const operation = this.#operations;
     const { open, block } = running() ?? {};
     return new Promise((resolve, reject) => {
-      // The result is an event of the agent that asked.
+      // The result is delivered as an event of the calling agent.
       const heard =
         <T>(tell: (value: T) => void) =>
         (value: T) =>
@@ -95,6 +97,6 @@ export class HostLink {
   }
 }
 
-/** Writes a value as a console does. */
+/** Formats a value as a console does. */
 export const inspectValue = (value: unknown) =>
   typeof value === "string" ? value : inspect(value, { depth: 4, breakLength: 120 });

@@ -1,4 +1,4 @@
-/** Asks the host whose token a text is. */
+/** Asks the host which token a text is. */
 import { running } from "../package/current-agent.ts";
 import type { IdentifyToken } from "../package/tokens.ts";
 import type { HostLink } from "./host-link.ts";

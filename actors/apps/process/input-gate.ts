@@ -1,7 +1,6 @@
 /**
- * Delivers events to one agent, each alone: the next begins when the code that the last one resumed waits for
- * something other than storage. So nothing comes between a read of the storage and the write that follows it, as in
- * the public model of such agents.
+ * Delivers events to one agent, one at a time. The next event starts when the current code awaits something other
+ * than storage. So nothing runs between a storage read and the write after it, as in the public model of such agents.
  */
 import type { Block } from "../package/agent-runtime.ts";
 import { type Running, runAs, running } from "../package/current-agent.ts";
@@ -12,15 +11,15 @@ interface WaitingEvent {
   begin: () => void;
 }
 
-/** An event begins outside of whatever delivered it. */
+/** An event runs outside the context of the code that delivered it. */
 const NOWHERE: Running = {};
 
 export class InputGate {
   readonly #waiting: WaitingEvent[] = [];
-  /** Sections that code of the agent wants to begin: they go before events. */
+  /** Critical sections that the agent's code waits to begin. They run before events. */
   readonly #sections: WaitingEvent[] = [];
   #active: Block | undefined;
-  /** Storage operations that are awaited. */
+  /** Number of awaited storage operations. */
   #holds = 0;
   #isArmed = false;
 
@@ -62,15 +61,16 @@ export class InputGate {
     return promise;
   }
 
-  /** For an event that the loop begins with nothing else under way, as a timer's: at once where the gate is open. */
+  /**
+   * Delivers an event that the loop begins with nothing else under way, such as a timer's: at once if the gate is
+   * open.
+   */
   pass(event: () => void, block: Block | undefined): void {
     if (this.#isOpenTo(block)) event();
     else void this.deliver(event, block);
   }
 
-  /**
-   * Runs `work` as a critical section of its own, within the one that it is called in: after those that began before.
-   */
+  /** Runs `work` as a critical section inside the section that it is called in, after earlier sections. */
   async block<T>(work: (block: Block) => Promise<T>): Promise<T> {
     const block: Block = { outer: running()?.block };
     const begin = () => {
@@ -104,7 +104,10 @@ export class InputGate {
     return false;
   }
 
-  /** One event at most in each turn of the loop's check phase: between two, Node runs all that waits for promises. */
+  /**
+   * Delivers at most one event in each check phase of the loop. Between two events, Node runs all pending promise
+   * callbacks.
+   */
   #arm(): void {
     if (this.#isArmed || this.#waiting.length + this.#sections.length === 0) return;
     this.#isArmed = true;

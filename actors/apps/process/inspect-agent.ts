@@ -1,11 +1,11 @@
-/** Shows what an agent is at, from its database alone: no code of the app runs. */
+/** Describes an agent from its database alone, without running code of the app. */
 import type { AgentInspection, AgentWork } from "../../../schemas/apps/agent-inspection.ts";
 import { AGENT_LISTED_MAX, AGENT_STATE_SHOWN_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import type { SqlRow } from "../package/sql.ts";
 import type { OpenAgent } from "./open-agent.ts";
 import { readValue } from "./own-tables.ts";
 
-/** Characters of a name or an error that are shown. */
+/** Limit of the characters shown of a name or an error. */
 const TEXT_CHARS_MAX = 500;
 
 const TABLES = `SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')

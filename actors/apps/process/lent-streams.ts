@@ -1,11 +1,11 @@
 /**
- * Bodies that another process is still making: read through the host as code of this one reads them, or passed on
- * untouched.
+ * Bodies that another process is still writing. They are read through the host when code reads them, or passed on
+ * unread.
  */
 import type { StreamPart } from "../../../schemas/apps/app-process.ts";
 import type { HostLink } from "./host-link.ts";
 
-/** A body that nobody has read of, as it came. */
+/** A body of which nothing has been read. */
 interface Untouched {
   lent: number;
   first: Uint8Array | undefined;
@@ -13,7 +13,7 @@ interface Untouched {
 
 const untouched = new WeakMap<object, Untouched>();
 
-/** The rest of what `first` begins. */
+/** Returns a body that starts with `first` and continues with the stream. */
 export function lentBody(
   link: HostLink,
   lent: number,

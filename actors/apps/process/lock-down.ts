@@ -1,4 +1,4 @@
-/** Takes from the process what the platform itself needs no more and code of apps must not have. */
+/** Removes from the process what the platform no longer needs and app code must not have. */
 import { EventEmitter } from "node:events";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import { freezeIntrinsics } from "./freeze-intrinsics.ts";
@@ -61,8 +61,8 @@ export function lockDown(): void {
   freezeIntrinsics();
   const real = globalThis.process;
   for (const name of TAKEN) Reflect.deleteProperty(real, name);
-  // Node looks up on it what may not be there, and emits on it what arrives: on what others may change, it would be
-  // theirs.
+  // Node reads optional properties from this object and emits incoming messages on it. If app code could change the
+  // object, it could take these over.
   const emitter = Object.getOwnPropertyDescriptors(EventEmitter.prototype);
   Object.setPrototypeOf(real, Object.freeze(Object.create(null, emitter)));
   Object.defineProperty(real, "emit", { value: real.emit, writable: false, configurable: false });

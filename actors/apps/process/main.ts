@@ -1,4 +1,6 @@
-/** An app's process: loads its bundle, opens its agents from their logs, and does what its host asks. */
+/**
+ * The main module of an app's process: loads the bundle, opens agents from their logs, and runs the host's requests.
+ */
 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -28,7 +30,9 @@ const { process } = globalThis;
 const sendToHost = process.send?.bind(process);
 if (sendToHost === undefined) throw new Error("An app's process is started by its host");
 const exit = process.exit.bind(process);
-/** Messages that leave together: as many frames of the largest size still fit one message to the host. */
+/**
+ * Limit of the messages that are sent together: this many frames of the largest size fit in one message to the host.
+ */
 const SAID_AT_ONCE_MAX = 64;
 
 let said: FromProcess[] = [];
@@ -37,7 +41,7 @@ let said: FromProcess[] = [];
  */
 const send = (message: FromProcess) => {
   if (said.push(message) === 1) setImmediate(sendSaid);
-  // A line of the log may be the last that is heard before code runs for ever.
+  // A log line may be the last message before code runs for ever, so it is sent at once.
   if (message.type === "log" || said.length >= SAID_AT_ONCE_MAX) sendSaid();
 };
 const link = new HostLink(send);
@@ -48,13 +52,13 @@ const streams = new AnswerStreams((stream) =>
 const agents = new Map<number, { agent: OpenAgent; turns: TurnTaker }>();
 let app: { start: StartProcess; env: object; classes: Map<string, AgentClass>; entry: Entry };
 
-// Node calls it when the channel to the host ends: the way out, which code of an app cannot take away.
+// Node calls it when the channel to the host ends. App code cannot replace it.
 Object.defineProperty(process, "disconnect", {
   value: () => exit(0),
   writable: false,
   configurable: false,
 });
-// The host may have ended before this was there to hear of it.
+// The host may have ended before this handler existed.
 if (!process.connected) exit(0);
 process.on("message", (messages: ToProcess[]) => {
   for (const message of messages) void receive(message);
@@ -65,7 +69,7 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
   });
 }
 
-/** Messages that cannot leave are lost with the process, whose host is gone then. */
+/** Sends the gathered messages. Messages that cannot be sent are lost, but then the host is gone too. */
 function sendSaid(): void {
   const messages = said;
   said = [];

@@ -7,7 +7,7 @@ import "./safe-module.ts";
 
 const PACKAGE = "trunkline/agents";
 const AGENTS = moduleBeside(import.meta.url, "../package/index").href;
-/** In the place of modules that reach further than apps should. */
+/** Replacements for modules that reach further than apps may. */
 const REPLACED = new Map([
   ["process", moduleBeside(import.meta.url, "./safe-process").href],
   ["async_hooks", moduleBeside(import.meta.url, "./safe-async-hooks").href],
@@ -46,7 +46,10 @@ export function ruleModules(bundle: string): void {
   });
 }
 
-/** A module with the names of the closed one, since an import of a name that is not there fails the whole bundle. */
+/**
+ * Returns the source of a module with the same export names as the closed one, because an import of a missing name
+ * fails the whole bundle.
+ */
 function sourceOf([name, importer]: [name: string, importer: string | null]): string {
   const given = [name, ...(importer === null ? [] : [importer])].map((one) => JSON.stringify(one));
   const names = closedNames(name);

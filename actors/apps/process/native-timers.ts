@@ -1,6 +1,6 @@
 /**
- * Node's timers for the platform's own use: code of the app may replace the global ones, and those wait at its
- * agents' input gates.
+ * Node's timers for the platform's own use. App code may replace the global timers, and those wait at agents' input
+ * gates.
  */
 
 export const { setTimeout, clearTimeout, setImmediate } = globalThis;

@@ -1,4 +1,4 @@
-/** One agent in memory: its database, its code, and all that is under way in it. */
+/** One agent in memory: its database, its code and its running work. */
 
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import type { FromProcess, StartProcess } from "../../../schemas/apps/app-process.ts";
@@ -47,7 +47,7 @@ interface OpenOptions {
 }
 
 const CLOSED_BY_SERVER = 1001;
-/** Internal error (RFC 6455, 7.4.1): clients come again. What was thrown is for the app's log. */
+/** Internal error (RFC 6455, section 7.4.1): clients reconnect. The thrown error goes only to the app's log. */
 const NOT_STARTED = { code: 1011, reason: "The agent did not start: its code failed" };
 
 export class OpenAgent implements AgentCore {
@@ -66,7 +66,7 @@ export class OpenAgent implements AgentCore {
   submissions: Submissions;
   replies: Replies;
   due: DueWork;
-  /** Code of the app runs only when the agent has one: see ready(). */
+  /** App code runs only when the agent has an instance: see ready(). */
   declare instance: AnyAgent;
   readonly #options: OpenOptions;
   #starting: Promise<void> | undefined;
@@ -127,12 +127,12 @@ export class OpenAgent implements AgentCore {
     this.due.changed();
   }
 
-  /** Resolves when `onStart` has ended; one that failed is tried again by the next who asks. */
+  /** Resolves when `onStart` has ended. After a failure, the next call tries again. */
   ready(props?: unknown): Promise<void> {
     this.#starting ??= this.#start(props).catch((error: unknown) => {
       this.#starting = undefined;
       this.due.hold();
-      // Clients that wait for news of an agent that does not start would wait for nothing.
+      // Clients must not wait for an agent that does not start.
       this.sockets.closeAll(NOT_STARTED.code, NOT_STARTED.reason);
       throw error;
     });
@@ -140,7 +140,8 @@ export class OpenAgent implements AgentCore {
   }
 
   /**
-   * A turn: begins in order, when the agent has started and, where it asks for that, when the turn before has ended.
+   * Runs a turn. Turns begin in order, once the agent has started; with `serialTurns`, each after the end of the one
+   * before.
    */
   turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
     if (this.#turns >= AGENT_TURNS_MAX) {
@@ -165,7 +166,7 @@ export class OpenAgent implements AgentCore {
     });
   }
 
-  /** Ends the wait, not the work: nothing can stop code that runs. */
+  /** Limits the wait for `work`. The work itself continues, because nothing can stop running code. */
   async limited<T>(
     work: () => T | Promise<T>,
     { what = "turn", limitMs = this.limits.turnMs } = {},
@@ -183,7 +184,7 @@ export class OpenAgent implements AgentCore {
     }
   }
 
-  /** A method by its name: of a schedule, the queue, a submission. */
+  /** Calls a method by name, for a schedule, the queue or a submission. */
   async call(name: string, ...args: unknown[]): Promise<unknown> {
     const method = methodOf(this.instance, name);
     if (method === undefined) throw new TypeError(`this.${name} is not a function`);
@@ -194,12 +195,12 @@ export class OpenAgent implements AgentCore {
     return begin({ what: `call of ${name}`, limitMs: this.limits.workMs });
   }
 
-  /** Within the critical section that runs now, where there is one of this agent. */
+  /** Runs work in the agent's current critical section, if there is one. */
   runAs<T>(what: Omit<Running, "open">, work: () => T): T {
     return runAs({ open: this, block: this.#block(), ...what }, work);
   }
 
-  /** Delivers no event to the agent before `work` has ended. Past a turn's time `work` is given up. */
+  /** Delivers no event to the agent until `work` has ended, for at most the time of a turn. */
   blocking<T>(work: () => Promise<T>): Promise<T> {
     const done = this.inputs.block((block) =>
       this.limited(() => this.runAs({ block }, async () => work()), {
@@ -210,7 +211,7 @@ export class OpenAgent implements AgentCore {
     return done;
   }
 
-  /** Sockets that ended without a word. */
+  /** Handles sockets that ended without a close frame. */
   gone(gateway: string, numbers: number[] | "all"): void {
     this.background(async () => {
       await this.ready();
@@ -218,18 +219,20 @@ export class OpenAgent implements AgentCore {
     });
   }
 
-  /** Goes on beside the turns; the agent stays for it. */
+  /** Runs work beside the turns. The agent stays in memory for it. */
   background(work: () => unknown): void {
     this.#background += 1;
     void this.#inBackground(work);
   }
 
-  /** Work that was due before the opening may have ended a former process: that it is begun is durable first. */
+  /**
+   * Work that was due before the agent was opened may have ended an earlier process, so its start is stored first.
+   */
   async markBegun(dueAt: number): Promise<void> {
     if (dueAt < this.#openedAt) await this.gate.durable();
   }
 
-  /** To the app's `onError`, and where that fails to its log. */
+  /** Reports an error to the app's `onError`; if that fails, to the app's log. */
   async report(error: unknown, connection?: AgentConnection): Promise<void> {
     // An agent without an instance cannot handle the error.
     if (this.instance === undefined) return this.log("error", error);
@@ -249,7 +252,10 @@ export class OpenAgent implements AgentCore {
     this.link.log(level, text, this.number);
   }
 
-  /** All it kept is gone; the next turn finds a new agent. Replies stay: the turn that does this has one. */
+  /**
+   * Deletes all of the agent's data, so that the next turn finds a new agent. Replies stay, because the current turn
+   * has one.
+   */
   destroy(): void {
     this.sockets.closeAll(CLOSED_BY_SERVER, "The agent was destroyed");
     const { database } = this;
@@ -258,7 +264,7 @@ export class OpenAgent implements AgentCore {
     const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
     database.ownScript("PRAGMA foreign_keys = OFF");
     for (;;) {
-      // A virtual table takes its own tables along.
+      // Dropping a virtual table also drops its own tables.
       const [row] = database.own(
         `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
         ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
@@ -346,7 +352,7 @@ export class OpenAgent implements AgentCore {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work);
-    // The next begins however this one ended.
+    // The next turn begins however this one ends.
     this.#last = done.catch(() => undefined);
     return done;
   }
@@ -360,7 +366,7 @@ export class OpenAgent implements AgentCore {
     } finally {
       this.#background -= 1;
       if (!this.#isClosed) {
-        // A turn that goes on since before has yet to say what it did, and this with it.
+        // A turn that was under way before reports this change with its own.
         if (this.#turns === 0 || this.#endedTurns > endedBefore) this.gate.flushSoon();
         this.noteIdle();
       }

@@ -1,6 +1,6 @@
 /**
- * Lets nothing leave an agent before all earlier writes are durable. Records are taken one at a time, and each
- * message carries the number of the record that it waits for.
+ * Holds back every message of an agent until all earlier writes are durable. Records are written one at a time, and
+ * each message carries the number of the record that it waits for.
  */
 
 import type { FromProcess, ProcessAction } from "../../../schemas/apps/app-process.ts";
@@ -9,7 +9,7 @@ import type { AgentDatabase } from "./agent-database.ts";
 import { setImmediate } from "./native-timers.ts";
 import { emptyRecord } from "./page-log.ts";
 
-/** Records after which an image takes their place: what a takeover reads (research: 501 records take 150 ms). */
+/** Number of records after which an image replaces them. It limits what a takeover reads: 501 records take 150 ms. */
 const AGENT_LOG_RECORDS_MAX = 200;
 
 /** A log shorter than this is read faster than an image is made. */
@@ -24,7 +24,7 @@ interface GateOptions {
   records: number;
   recordBytes: number;
   imageBytes: number;
-  /** When the agent is to be woken, as a change; called before a record is taken, and may write. */
+  /** Returns a change of the agent's alarm. Called before a record is taken; it may write. */
   alarm: () => number | null | undefined;
 }
 
@@ -32,9 +32,9 @@ export class OutputGate {
   readonly #options: GateOptions;
   #last: number;
   #durable: number;
-  /** Something waits for the next record, whether or not it will say anything. */
+  /** True if something waits for the next record, even if that record has no messages. */
   #isPromised = false;
-  /** Calls of `after`. */
+  /** Number of calls of `after`. */
   #asked = 0;
   #isWanted = false;
   #isArmed = false;
@@ -56,7 +56,10 @@ export class OutputGate {
     this.#imageBytes = options.imageBytes;
   }
 
-  /** The number of the record that a message of now must wait for. The record is taken soon or with later writes. */
+  /**
+   * Returns the number of the record that a message sent now must wait for. The record is taken soon or with later
+   * writes.
+   */
   after({ isSoon = true } = {}): number {
     const { database } = this.#options;
     this.#asked += 1;
@@ -66,12 +69,12 @@ export class OutputGate {
     return this.#last + 1;
   }
 
-  /** Moves when something goes outside, or waits for a record. */
+  /** Changes when a message leaves or waits for a record. */
   get asked(): number {
     return this.#asked;
   }
 
-  /** True where no record is on its way, or about to be taken: what follows can share the next. */
+  /** True if no record is being written or about to be taken, so that later changes can share the next record. */
   get isAtRest(): boolean {
     const isWaiting = this.#isArmed || this.#isWanted || this.#durable < this.#last;
     return !isWaiting && !this.#isClosed;
@@ -82,15 +85,15 @@ export class OutputGate {
     this.flushSoon();
   }
 
-  /** After what was sent to sockets until now; soon, or with what follows. */
+  /** Sends a message after the socket actions so far, with the next record or a later one. */
   say(message: FromProcess, { isSoon = true } = {}): void {
     this.#said.push(message);
     if (isSoon) this.flushSoon();
   }
 
   /**
-   * When the code that runs has said what it had to say. Not at once: a turn whose awaits wait for nothing outside is
-   * whole by then, with its reply, so no record has half of it.
+   * Takes a record when the running code pauses, not at once. A turn that awaits nothing outside is complete by then,
+   * with its reply, so no record contains half of it.
    */
   flushSoon(): void {
     if (this.#isArmed || this.#isClosed) return;
@@ -106,18 +109,18 @@ export class OutputGate {
     const done = this.#waiting.filter((waiting) => waiting.commit <= this.#durable);
     this.#waiting = this.#waiting.filter((waiting) => waiting.commit > this.#durable);
     for (const { resolve } of done) resolve();
-    // Messages are heard before what awaits goes on: a record now could have half of a turn.
+    // Messages are processed before awaiting code continues, so a record taken now could contain half of a turn.
     if (this.#isPromised || this.#isWanted) this.flushSoon();
   }
 
-  /** Resolves when all that was written so far is durable. */
+  /** Resolves when all changes so far are durable. */
   durable(): Promise<void> {
     const commit = this.after();
     if (commit <= this.#durable) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push({ commit, resolve }));
   }
 
-  /** All was removed: the next record is an image of what is left, so that nothing stays of it. */
+  /** Makes the next record an image, because all data was deleted and no old record may remain. */
   destroyed(): void {
     this.#isGone = true;
   }

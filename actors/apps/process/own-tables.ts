@@ -1,8 +1,8 @@
-/** The platform's own tables in an agent's database, which user SQL neither reads nor changes. */
+/** The platform's own tables in an agent's database. User SQL can neither read nor change them. */
 import type { SqlValue } from "../package/sql.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
-/** Run at every opening: a table that a later version adds comes to older databases so. */
+/** Runs at every opening, so that older databases get the tables that a later version adds. */
 const TABLES = `
 CREATE TABLE IF NOT EXISTS _trunkline_values (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _trunkline_storage (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -54,7 +54,7 @@ export function writeValue(database: AgentDatabase, key: string, value: SqlValue
   database.own("INSERT OR REPLACE INTO _trunkline_values VALUES (?, ?)", key, value);
 }
 
-/** JSON of whatever an app wants kept; undefined is kept as nothing at all. */
+/** Returns the JSON of an app's value; undefined is not stored. */
 export function toJson(what: string, value: unknown): string | null {
   try {
     return JSON.stringify(value) ?? null;

@@ -1,7 +1,7 @@
 /**
- * An agent's database as a log of changed pages: what SQLite committed to its write-ahead file since the last look,
- * XORed with the pages before, compressed. A new owner applies the records to an image and has the same file, byte
- * for byte.
+ * An agent's database as a log of changed pages. A record holds the pages that SQLite committed to its write-ahead
+ * file since the last record, XORed with their earlier versions and compressed. A new owner applies the records to an
+ * image and gets the same file, byte for byte.
  */
 import { fstatSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -14,22 +14,19 @@ import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 export const PAGE_BYTES = 1024;
 /** Characters of one SQL text, which is kept with its statement. */
 export const SQL_BYTES_MAX = 1_000_000;
-/** SQLite's file format, section 4.1: the write-ahead file's header, and what stands before each page. */
+/** Bytes of the write-ahead file's header and of the header of each page (SQLite's file format, section 4.1). */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 /** Header of a record: page size and number of pages. */
 const RECORD_HEADER_BYTES = 8;
-/** The write-ahead file is folded into the database when it is larger: it lies in memory where the work folder does. */
+/** Above this size, the write-ahead file is merged into the database. It is in memory if the work folder is. */
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
 /** Size limit of an unpacked record: pages of the whole database, with their numbers. */
 const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
-/**
- * A change of a few pages is looked through for what changed in them, and not compressed where that is as little as
- * this.
- */
+/** Up to this size, a change of a few pages is stored as its changed words instead of being compressed. */
 const SMALL_BYTES_MAX = 2 * 1024;
 const FEW_BYTES_MAX = 16 * PAGE_BYTES;
-/** RFC 8878, section 3.1.1: what zstd begins with, which is no length of a record. */
+/** The first bytes of zstd data (RFC 8878, section 3.1.1). No record has this length, so the two forms differ. */
 const ZSTD_MAGIC = 0xfd2fb528;
 const FAST = { [zlib.ZSTD_c_compressionLevel]: 1 };
 /** A grown image is copied only when at least a quarter of it has changed. */
@@ -63,9 +60,8 @@ export class PageLog {
       enableForeignKeyConstraints: true,
       limits: { length: bytesMax, sqlLength: SQL_BYTES_MAX },
     });
-    // Locked before the write-ahead file is first used, the database needs no third file (-shm): nobody shares it.
-    // Without spilling, what is in the write-ahead file was committed, and a transaction that fails leaves nothing
-    // there.
+    // The database is locked before the write-ahead file is first used, so it needs no third file (-shm). Without
+    // spilling, the write-ahead file contains only committed pages.
     this.database.exec(
       `PRAGMA page_size=${PAGE_BYTES}; PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;
       PRAGMA wal_autocheckpoint=0; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
@@ -75,14 +71,14 @@ export class PageLog {
     this.#image = image;
     this.#room = image;
     this.#pages = file.length / PAGE_BYTES;
-    // SQLite has given a new file its first page: no record has that yet.
+    // SQLite wrote the first page of a new file, which no record contains yet.
     for (let number = 1; number <= this.#pages; number += 1) {
       const page = pageOf(file, number);
       if (!page.equals(pageOf(image, number))) this.#changed.set(number, page);
     }
   }
 
-  /** True when something was committed since the last record. */
+  /** True if something was committed since the last record. */
   get isDirty(): boolean {
     return this.#isDirty || this.#walBytes() > this.#read;
   }
@@ -103,14 +99,15 @@ export class PageLog {
   }
 
   /**
-   * Takes the writes so far as those that every owner repeats by itself. They go with the first record that has more.
+   * Marks the writes so far as ones that every owner repeats by itself. They are stored with the first record that
+   * has more.
    */
   settle(): void {
     this.absorb();
     this.#isDirty = false;
   }
 
-  /** Reads what was committed, and keeps the write-ahead file small. Not within a transaction. */
+  /** Reads committed pages and keeps the write-ahead file small. Not allowed within a transaction. */
   absorb(): void {
     const size = this.#walBytes();
     const from = Math.max(this.#read, WAL_HEADER_BYTES);
@@ -136,7 +133,8 @@ export class PageLog {
   }
 
   /**
-   * In its place where it was changed before: small buffers share their memory, and one that is left keeps all of it.
+   * A page that changed before is overwritten in place: small buffers share memory, and one remaining buffer would
+   * keep all of it.
    */
   #note(number: number, page: Buffer): void {
     const known = this.#changed.get(number);
@@ -168,7 +166,7 @@ export class PageLog {
     return pack(record);
   }
 
-  /** The database whole, as of the last record. */
+  /** Returns the whole database as of the last record. */
   takeImage(): Uint8Array {
     return pack(this.#image);
   }
@@ -179,7 +177,7 @@ export class PageLog {
     removeDatabase(this.#path);
   }
 
-  /** New pages are empty. There is room for more of them, so that a database that grows is not copied for each. */
+  /** Resizes the image. New pages are empty, and extra room avoids a copy for each page of growth. */
   #resize(bytes: number): void {
     const { length } = this.#image;
     if (bytes > this.#room.length) {
@@ -221,7 +219,7 @@ function applyRecord(image: Buffer, packed: Uint8Array): Buffer {
   return next;
 }
 
-/** A record that changes nothing: something waits for its number. */
+/** Returns a record without changes, for callers that wait for its number. */
 export function emptyRecord(): Uint8Array {
   return new Uint8Array(0);
 }
@@ -250,7 +248,7 @@ function resized(image: Buffer, bytes: number): Buffer {
   return next;
 }
 
-/** Four bytes at a time where they lie so, as they mostly do. */
+/** XORs four bytes at a time if both are aligned, as they mostly are. */
 function xor(target: Buffer, one: Buffer, other: Buffer): void {
   const isAligned = [target, one, other].every(({ byteOffset }) => byteOffset % 4 === 0);
   const [to, from, by] = isAligned

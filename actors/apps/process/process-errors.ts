@@ -1,4 +1,4 @@
-/** Errors: from the shape that crosses to the host to those that code throws, and back. */
+/** Converts errors between the form of the channel to the host and thrown errors. */
 
 import type { ProcessError } from "../../../schemas/apps/app-process.ts";
 import { APP_ERROR_NAME_CHARS_MAX, APP_STACK_CHARS_MAX } from "../../../schemas/apps/limits.ts";
@@ -15,14 +15,14 @@ export function toProcessError(error: unknown): ProcessError {
   };
 }
 
-/** Many classes of errors set no name: theirs is that of the class. */
+/** Many error classes set no name; then the class name is used. */
 function nameOf(error: Error): string {
   const ofClass = (error.constructor as { name?: unknown } | undefined)?.name;
   const name = error.name === "Error" && typeof ofClass === "string" ? ofClass : error.name;
   return String(name).slice(0, APP_ERROR_NAME_CHARS_MAX);
 }
 
-/** The language's own, which callers tell apart by `instanceof`. */
+/** JavaScript's own error classes, which callers test with `instanceof`. */
 const BUILT_IN = new Map<string, ErrorConstructor>(
   [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError].map((known) => [
     known.name,

@@ -1,4 +1,7 @@
-/** An agent's queue: calls of its methods, one after the other; what keeps failing is kept and can be looked at. */
+/**
+ * An agent's queue: calls of its methods that run one after the other. Calls that keep failing are kept for
+ * inspection.
+ */
 import { randomUUID } from "node:crypto";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
 import type { SqlRow } from "../package/sql.ts";
@@ -16,7 +19,7 @@ export class Queue implements DuePart {
     this.#agent = agent;
   }
 
-  /** With the id of an item that is there it takes its place. */
+  /** Adds an item. With the id of an existing item, replaces that item. */
   push(
     callback: string,
     payload: unknown,
@@ -57,7 +60,7 @@ export class Queue implements DuePart {
     return this.#changed(rows);
   }
 
-  /** A failed item begins anew, at its place. */
+  /** Starts a failed item again, at its place in the queue. */
   retry(id: string): boolean {
     const rows = this.#agent.database.own(
       "UPDATE _trunkline_queue SET next_at = ?, attempts = 0, error = NULL WHERE id = ? AND next_at IS NULL RETURNING id",
@@ -76,7 +79,7 @@ export class Queue implements DuePart {
     return this.#agent.database.own("SELECT * FROM _trunkline_queue ORDER BY position").map(toItem);
   }
 
-  /** The queue waits for its first item, also while that waits for its next try. */
+  /** The whole queue waits for its first item, even while that item waits for its next attempt. */
   nextAt(): number | undefined {
     const at = this.#head()?.next_at;
     return typeof at === "number" ? at : undefined;
@@ -111,7 +114,7 @@ export class Queue implements DuePart {
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_queue SET attempts = ? WHERE position = ?", attempts, position);
     await this.#agent.markBegun(Number(row.next_at));
-    // An item that replaced it meanwhile has its own tries.
+    // An item that replaced it meanwhile has its own attempts.
     const isSame = "position = ? AND created_at = ? AND payload IS ?";
     const same = [position, row.created_at as number, row.payload as string | null] as const;
     try {

@@ -1,6 +1,4 @@
-/**
- * Reads bodies of requests and answers as code of apps made them: whole, or what is there in time and the rest later.
- */
+/** Reads bodies that app code made: completely, or what is available in time and the rest later. */
 
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";
@@ -8,10 +6,10 @@ import { clearTimeout, setTimeout } from "./native-timers.ts";
 
 export type BodyRead = Awaited<ReturnType<ReadableStreamDefaultReader<unknown>["read"]>>;
 
-/** A body that is still being made. */
+/** A body that is still being written. */
 export interface UnreadBody {
   reader: ReadableStreamDefaultReader<unknown>;
-  /** The read that has begun already. */
+  /** The read that has already begun. */
   next: Promise<BodyRead>;
 }
 
@@ -32,7 +30,7 @@ export async function readBodyWithin(
 ): Promise<{ body?: Uint8Array; unread?: UnreadBody }> {
   if (from.body === null) return {};
   const reader = (from.body as ReadableStream<unknown>).getReader();
-  // Code that makes it without a pause lets no timer run.
+  // Code that writes it without a pause would let no timer run.
   if (within?.ms === 0) return { unread: { reader, next: heardLater(reader.read()) } };
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -78,7 +76,7 @@ export function refuseBody({ reader }: UnreadBody, error: AgentRefusal): AgentRe
 /** The reason when a turn was abandoned or its agent has left. */
 export const unheard = () => new AgentRefusal("deadline_exceeded", "Nobody waits for the answer");
 
-/** Keeps a rejection from counting as unhandled before anybody waits for the promise. */
+/** Prevents a rejection from counting as unhandled before the promise is awaited. */
 export function heardLater<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -9,8 +9,8 @@ import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
 /**
- * Replies kept in an agent's database, so that a call that comes again is answered and not run again: those of calls
- * that are settled go sooner.
+ * Limit of the replies in an agent's database, which answer repeated calls without running them again. Replies to
+ * settled calls are deleted sooner.
  */
 const AGENT_REPLIES_MAX = 1_000;
 /**
@@ -26,7 +26,7 @@ export const AGENT_CLIENTS_MAX = 64;
 
 export type Outcome = { result: TurnResult } | { error: ProcessError };
 
-/** Smaller ones are not worth it. */
+/** Smaller replies are not compressed. */
 const PACKED_BYTES_MIN = 512;
 
 /** An answered message: its id, and the call if its client reports which calls it has settled. */
@@ -45,19 +45,16 @@ interface Reply {
 const SETTLED_MAX = 16;
 const SETTLED_BYTES_MAX = 16 * 1024;
 
-/**
- * In memory is what there is, in the database what it was: whether something came before is looked up with every
- * turn.
- */
+/** Memory holds the ids of the replies, because every turn looks one up; the database holds their contents. */
 export class Replies {
   readonly #database: AgentDatabase;
-  /** By id, the oldest first. */
+  /** Replies by id, oldest first. */
   readonly #replies = new Map<string, Reply>();
-  /** Ids by number, of each client. */
+  /** The ids of each client's calls, by call number. */
   readonly #ofClients = new Map<string, Map<number, string>>();
   /**
-   * By client, the one that settled last is the last: below this number no reply is kept, and no call is run. A server
-   * or a host that stood still may deliver a copy of a call long after its client has the answer.
+   * For each client, the number below which no reply is kept and no call is run; the client that settled last comes
+   * last. A stopped server or host may deliver a copy of a call long after its client has the answer.
    */
   readonly #settled = new Map<string, number>();
   #bytes = 0;
@@ -89,7 +86,7 @@ export class Replies {
     return row === undefined ? undefined : unpack(row.result as Uint8Array);
   }
 
-  /** Once of each id. */
+  /** Stores the outcome of a message. Each id is stored once. */
   put({ id, call }: AnsweredMessage, outcome: Outcome): void {
     const packed = pack(outcome);
     const position = this.#last + 1;
@@ -104,7 +101,8 @@ export class Replies {
       if (settled.length > 0) this.#mark(call.client, call.settled);
       this.#remove(settled);
     }
-    // The removal comes second, so that no answer is removed to make room for one that is gone already.
+    // Past the limits, more are deleted only after the settled ones, so that no needed answer is deleted to make
+    // room.
     const past = this.#pastBounds();
     for (const known of past) {
       const removed = this.#replies.get(known)?.call;
@@ -135,7 +133,7 @@ export class Replies {
     return ids.length >= SETTLED_MAX || bytes >= SETTLED_BYTES_MAX ? ids : [];
   }
 
-  /** The oldest. The newest is never let go: its caller may be asking for it just now. */
+  /** Returns the oldest replies past the limits, but never the newest: its caller may be requesting it now. */
   #pastBounds(): string[] {
     const ids: string[] = [];
     let count = this.#replies.size;

@@ -1,4 +1,4 @@
-/** Bindings whose operations are those of our own REST API, called as the app. */
+/** Bindings that call the platform's REST API as the app. */
 import type { Operation } from "../../../schemas/apps/app-process.ts";
 import { ERRORS } from "../../../schemas/errors.ts";
 import type { ApiError } from "../package/api-error.ts";
@@ -7,7 +7,7 @@ import type { Page, RestBinding } from "../package/rest-binding.ts";
 import { toProcessRequest, toResponse } from "./exchange.ts";
 import type { HostLink } from "./host-link.ts";
 
-/** Stands for the account's own part of the API: the host knows where it is. */
+/** Placeholder for the account's base address in the API, which the host replaces. */
 const ORIGIN = "http://trunkline";
 const NO_CONTENT = 204;
 
@@ -24,7 +24,7 @@ interface Listed<T> {
   info: { cursor?: string; total_count?: number };
 }
 
-/** The way in which methods of bindings call the API. A refusal is thrown. */
+/** Calls of the API for the methods of bindings. A refusal is thrown. */
 export interface RestCalls {
   one<T>(path: string, call?: Call): Promise<T>;
   list<T>(path: string, query?: Values): Promise<Listed<T>>;
@@ -32,7 +32,7 @@ export interface RestCalls {
 }
 
 /**
- * A binding that can make one for another namespace. The host refuses namespaces that the app's configuration does
+ * A binding that can create one for another namespace. The host refuses namespaces that the app's configuration does
  * not bind.
  */
 export interface RestDoor extends RestBinding {
@@ -102,7 +102,7 @@ export function pageOf({ cursor, total_count: total }: Listed<unknown>["info"]):
   return { ...(cursor !== undefined && { cursor }), ...(total !== undefined && { total }) };
 }
 
-/** Names by the numbers of the API: those of all its parts, and those that only this part has. */
+/** Returns a function that maps error numbers of the API to names: the common ones and those of this part. */
 export function errorReader(
   Thrown: typeof ApiError,
   own: Readonly<Record<number, string>> = {},

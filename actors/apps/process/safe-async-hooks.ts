@@ -1,4 +1,4 @@
-/** `node:async_hooks` for app code: storage that follows calls, without access to what other code holds. */
+/** `node:async_hooks` for app code: AsyncLocalStorage and AsyncResource, without access to other code's values. */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 
 export { AsyncLocalStorage, AsyncResource };

@@ -1,4 +1,4 @@
-/** `process` for app code: the parts that libraries look at, and none that reaches the process itself. */
+/** `process` for app code: the parts that libraries read, and nothing that affects the process itself. */
 import { hrtime as realHrtime, nextTick as realNextTick } from "node:process";
 
 const real = globalThis.process;
@@ -38,7 +38,7 @@ const safeProcess = {
     rss: () => real.memoryUsage().rss,
   }),
   emitWarning: (warning: unknown) => console.warn(String(warning)),
-  // Events of the process are the platform's to hear.
+  // Only the platform handles events of the process.
   on: quiet,
   once: quiet,
   off: quiet,

@@ -130,7 +130,7 @@ export class Schedules implements DuePart {
     const retry = readRetry(fromJson(row.retry) as RetryOptions);
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_schedules SET attempts = ? WHERE id = ?", attempts, id);
-    // The last try may have ended the process. So the try must be stored before it begins.
+    // The last attempt may have ended the process, so an attempt is stored before it begins.
     await this.#agent.markBegun(Number(row.next_at));
     const schedule = toSchedule({ ...row, attempts });
     try {
@@ -258,7 +258,7 @@ function timingOf(when: Date | string | number): Timing {
   return { type: "cron", at, detail: when };
 }
 
-/** Times that passed while nobody was there are not made up for one by one. */
+/** Occurrences that were missed are not repeated one by one. */
 function nextOccurrence(row: SqlRow, now: number): number | undefined {
   if (row.type === "cron") return cronAfter(String(row.detail), now);
   const stepMs = Number(row.detail) * 1000;

@@ -1,4 +1,6 @@
-/** The connections of one agent: kept in its database, spoken to by actions, heard by frames. */
+/**
+ * The connections of one agent: stored in its database. The agent sends actions to them and receives their frames.
+ */
 
 import type {
   ProcessAction,
@@ -32,7 +34,7 @@ import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
 /** RFC 6455, 7.4.1: closed without a close frame. */
 const ABNORMAL_CLOSE = 1006;
-/** Come again (RFC 6455's registry): what was said to them meanwhile is lost. */
+/** 1012, "service restart" (RFC 6455's registry): the client should reconnect. Messages sent meanwhile are lost. */
 const GIVEN_UP = { code: 1012, reason: "The agent could not reach this socket" };
 
 interface Entry {
@@ -101,7 +103,7 @@ export class Sockets {
     this.#sendToAll(targets, (gateway, to) => ({ gateway, to, frame }));
   }
 
-  /** The new state, to all who follow it but the one it is from. */
+  /** Sends the new state to all connections except its source. */
   broadcastState(json: string, source: AgentConnection | undefined): void {
     const targets = this.list().filter(
       (connection) => connection !== source && connection.kept.hasProtocol,
@@ -161,12 +163,12 @@ export class Sockets {
   }
 
   /**
-   * Frames that were handled already are left out: who cannot know sends them again. Resolves with true where some go
-   * on.
+   * Skips frames that were handled before, because the gateway resends when it is unsure. Resolves with true while a
+   * handler still runs.
    */
   async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));
-    // The agent gave this socket up. The gateway closes it, and the client connects again.
+    // The agent no longer knows this socket. The gateway closes it, and the client reconnects.
     if (entry === undefined) {
       throw new AgentRefusal("conflict", "Cannot take frames: the agent has no such socket");
     }
@@ -214,8 +216,8 @@ export class Sockets {
   }
 
   /**
-   * Their gateway has them no more, and nobody said goodbye; `all` are given up, and told so where they are there
-   * after all.
+   * Handles sockets that their gateway no longer has and that sent no close frame. With `all`, every socket of the
+   * gateway is closed, in case it still exists.
    */
   async gone(gateway: string, numbers: number[] | "all"): Promise<void> {
     const lost = this.list().filter(

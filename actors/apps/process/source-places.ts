@@ -1,7 +1,6 @@
 /**
- * Finds the places of an app's own files that places of its bundle stand for. Reads the mappings of a source map (version
- * 3) from their begin to the last place that is wanted and keeps nothing of them: all at once they would take more of the
- * app's memory than its code.
+ * Maps positions in a bundle to positions in the app's own files. Reads the mappings of a source map (version 3) from
+ * the start to the last wanted position and stores none: all mappings would take more memory than the app's code.
  */
 
 /** Lines begin at 1, columns at 0. */
@@ -16,14 +15,14 @@ interface SourcePlace extends Place {
 }
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/** Values of the characters of a segment; -1 for those that end it. */
+/** Values of the base64 characters of a segment; -1 for other characters. */
 const VALUES = new Int8Array(128).fill(-1);
 for (const [value, digit] of [...DIGITS].entries()) VALUES[digit.charCodeAt(0)] = value;
-/** The bit of a digit that says that more follow. */
+/** The continuation bit of a base64 digit. */
 const GOES_ON = 32;
 const SEMICOLON = 59;
 
-/** Returns an entry for each of `wanted`: undefined where the map says nothing of it. */
+/** Returns an entry for each of `wanted`; undefined if the map does not cover it. */
 export function sourcePlaces(
   mappings: string,
   wanted: readonly Place[],
@@ -53,7 +52,7 @@ export function sourcePlaces(
 const compare = (one: Place | undefined, other: Place | undefined): number =>
   (one?.line ?? 0) - (other?.line ?? 0) || (one?.column ?? 0) - (other?.column ?? 0);
 
-/** Every field counts from the one before. */
+/** Reads segments, whose fields are relative to the previous ones. */
 class SegmentReader {
   line = 1;
   readonly #mappings: string;
@@ -81,7 +80,7 @@ class SegmentReader {
   #segment(): { column: number; place: SourcePlace | undefined } {
     this.#column += this.#number();
     const column = this.#column;
-    // A segment of one field is code that stands in no source.
+    // A segment with one field is code without a source.
     if (!this.#hasDigit()) return { column, place: undefined };
     this.#source += this.#number();
     this.#sourceLine += this.#number();
@@ -99,7 +98,7 @@ class SegmentReader {
     return VALUES[this.#mappings.charCodeAt(this.#at)] ?? -1;
   }
 
-  /** Five bits a digit, the lowest first; the lowest of all is the sign. */
+  /** Reads a base64 VLQ number: five bits per digit, lowest first; the lowest bit is the sign. */
   #number(): number {
     let bits = 0;
     let shift = 0;

@@ -67,7 +67,7 @@ const LOOK_PRAGMAS = new Set([
   "table_xinfo",
 ]);
 
-/** Why a step of a statement that may only read is refused. */
+/** Returns why a step of a read-only statement is refused. */
 export function lookRefusalOf(
   action: number,
   first: string | null,
@@ -89,7 +89,7 @@ export function lookRefusalOf(
 
 const ONLY_READS = "a query only reads: SELECT, WITH, or PRAGMA table_info";
 
-/** Why a step of a statement is refused; undefined when it may go on. */
+/** Returns why a step of a statement is refused; undefined if it is permitted. */
 export function refusalOf(
   action: number,
   first: string | null,

@@ -1,4 +1,4 @@
-/** How many values a statement takes. SQLite would bind NULL, in silence, to what gets none. */
+/** Counts the parameters of a statement. SQLite silently binds NULL to parameters without a value. */
 
 /** The parts of SQL in which a question mark is no parameter: strings, quoted names, comments, plain names. */
 const OTHER = [
@@ -17,7 +17,7 @@ const TOKEN = new RegExp(
   "gu",
 );
 
-/** SQLite: the number of `?` is one more than the largest before it, `?NNN` says its own. */
+/** In SQLite, `?` gets the next number after the largest so far, and `?NNN` names its own. */
 export function parameterCount(sql: string): number {
   let count = 0;
   for (const { groups } of sql.matchAll(TOKEN)) {

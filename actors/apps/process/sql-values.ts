@@ -1,4 +1,4 @@
-/** Values that go into SQL and come out of it: what SQLite would take for something else is refused. */
+/** Checks values that go into SQL and converts those that come out. Values that SQLite would change are refused. */
 
 import type { SqlValue } from "../package/sql.ts";
 

@@ -1,13 +1,15 @@
 /**
- * Stacks as people read them: places in the bundle become places in the app's own files, by the source map that came
- * with the bundle. Frames of the platform, which name files of its host, are left out.
+ * Makes stacks readable: positions in the bundle become positions in the app's own files, by the bundle's source map.
+ * Frames of the platform, which name files of the host, are removed.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { type Place, sourcePlaces } from "./source-places.ts";
 
-/** The name of a place that no source map explains. */
+/** The file name for positions that no source map covers. */
 const BUNDLE = "bundle.js";
-/** Places whose names are kept: code that fails fails at the same places, and each look at the map takes milliseconds. */
+/**
+ * Limit of the cached positions. Code fails at the same places again, and each lookup in the map takes milliseconds.
+ */
 const PLACES_KEPT_MAX = 1_000;
 /** Files of the platform: its own, and those of packages, which npm may put beside it. */
 const OWN_FILES = [new URL("../../../", import.meta.url).href, "/node_modules/"];
@@ -77,14 +79,17 @@ class StackTexts {
 
 let ofApp: StackTexts | undefined;
 
-/** Makes the texts of this process those of an app; its map lies beside the bundle, and is read once it is needed. */
+/**
+ * Sets the bundle whose stacks this process shows. The source map is beside the bundle and is read when it is first
+ * needed.
+ */
 export function readStacksOf(bundlePath: string, bundle: string): void {
   const path = `${bundlePath}.map`;
   const read = () => (existsSync(path) ? readFileSync(path, "utf8") : undefined);
   ofApp = new StackTexts(bundle, read);
 }
 
-/** Returns at most `charsMax` of a text in which places are those of the app's own files. */
+/** Returns at most `charsMax` of a text, with positions in the app's own files. */
 export function forPeople(text: string, charsMax: number): string {
   // A place in a file of the app is shorter than one in the bundle, so a longer text may still fit.
   const read = text.slice(0, LONGER * charsMax);
@@ -92,7 +97,7 @@ export function forPeople(text: string, charsMax: number): string {
 }
 const LONGER = 4;
 
-/** A map that is none leaves the places of the bundle. */
+/** An invalid map leaves the positions in the bundle. */
 function parseMap(text: string | undefined): SourceMap | undefined {
   if (text === undefined) return undefined;
   try {

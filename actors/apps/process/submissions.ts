@@ -1,4 +1,4 @@
-/** Work that was accepted once and for all: it has an id, a status that survives everything, and at most one effect. */
+/** Submissions: accepted work with an id, a durable status, and at most one effect. */
 
 import { randomUUID } from "node:crypto";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
@@ -18,11 +18,11 @@ import { assertMethod } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
-/** Submissions of one agent at a time, and in one list of them. */
+/** Limit of one agent's concurrent submissions, and of the entries in one list. */
 export const AGENT_SUBMISSIONS_RUNNING_MAX = 8;
 const AGENT_SUBMISSIONS_LISTED_MAX = 1_000;
 
-/** Once: who wants it tried again says so. */
+/** A submission is attempted once unless its options say otherwise. */
 const ONCE = { maxAttempts: 1 };
 
 export class Submissions implements DuePart {
@@ -82,7 +82,7 @@ export class Submissions implements DuePart {
     return rows.map(toSubmission);
   }
 
-  /** Resolves when it has ended; undefined where there is none. */
+  /** Resolves with the submission when it has ended; with undefined if it does not exist. */
   async wait(
     id: string,
     { timeoutMs }: { timeoutMs?: number } = {},
@@ -204,7 +204,7 @@ export class Submissions implements DuePart {
         this.#end(id, "error", { error: String(error) });
         if (!signal.aborted) await this.#agent.report(error);
       }
-      // A method that is still at it, past its time, hears that nobody counts on it.
+      // Tells a method that still runs past its time, by its signal, that its result is no longer used.
       this.#running.get(id)?.abort.abort(error);
     }
     this.#agent.gate.flushSoon();
@@ -227,7 +227,7 @@ export class Submissions implements DuePart {
     }
   }
 
-  /** The first end counts. */
+  /** Records the end of a submission. Only the first end counts. */
   #end(
     id: string,
     status: SubmissionStatus,

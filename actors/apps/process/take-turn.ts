@@ -1,6 +1,6 @@
 /**
- * Runs each message of the host to an agent in a turn. A message has one effect, and its answer leaves when that is
- * durable.
+ * Runs each message from the host to an agent in a turn. A message has one effect, and its answer is sent when the
+ * effect is durable.
  */
 import { deserialize, serialize } from "node:v8";
 import type {
@@ -28,7 +28,7 @@ interface Invocation {
   props?: unknown;
 }
 
-/** One whose time is up goes on, but nobody waits for it. */
+/** A turn past its time continues, but nothing waits for it. */
 interface RunningTurn {
   isOver: boolean;
 }
@@ -42,12 +42,15 @@ const SETTLED: ProcessError = {
   refusal: "cancelled",
 };
 const NOTHING: TurnResult = { type: "nothing" };
-/** The others do no harm when they come again: frames have numbers, sockets are known, alarms look at what is due. */
+/**
+ * Types of messages whose replies are stored. The other types may repeat without harm: frames have numbers, sockets
+ * are known, and alarms check what is due.
+ */
 const KEPT = new Set<TurnInput["type"]>(["request", "deliver", "invoke", "connect"]);
 
 export class TurnTaker {
   readonly #agent: OpenAgent;
-  /** A caller that asks again while its turn runs gets the same answer. */
+  /** Turns under way by id, so that a repeated call gets the same answer. */
   readonly #underWay = new Map<string, Promise<Outcome>>();
   readonly #deliveries: DeliveryChain;
   readonly #streams: AnswerStreams;
@@ -66,7 +69,7 @@ export class TurnTaker {
     };
   }
 
-  /** The agent goes: nothing more of its answers is made here. */
+  /** Ends all streams, because the agent leaves this process. */
   close(): void {
     this.#isClosed = true;
     this.#streams.leaveThoseOf(this.#maker);
@@ -134,13 +137,13 @@ export class TurnTaker {
     } catch (error) {
       outcome = { error: toProcessError(error) };
     } finally {
-      // Code that goes on after its time is heard no more.
+      // The result of code that runs past its time is ignored.
       turn.isOver = true;
     }
     const hasWritten = before !== undefined && log.position !== before;
-    // A delivery that fails comes again under its id, and is to be run then.
+    // A failed delivery is repeated under the same id and must run again.
     const isFinal = input.type !== "deliver" || isTaken(outcome);
-    // In the same record as what was written.
+    // The reply is stored in the same record as the turn's changes.
     if (isKept && hasWritten && isFinal) this.#agent.replies.put(asked, keptOf(outcome));
     return outcome;
   }
@@ -187,7 +190,7 @@ export class TurnTaker {
     return this.#agent.runAs({ request }, async () => {
       try {
         const response = await instance.fetch(request);
-        // An inbox hears whether it was taken, and nothing of what was said.
+        // An inbox gets only the status, not the answer's body.
         const open = (unread: UnreadBody) => this.#open(unread, turn);
         const isRead = input.type === "request";
         const answer = await toProcessAnswer(
@@ -203,7 +206,7 @@ export class TurnTaker {
     });
   }
 
-  /** The agent stays while anybody reads it. */
+  /** Opens a stream for the rest of an answer. The agent stays in memory while it is read. */
   #open(unread: UnreadBody, turn: RunningTurn): number {
     if (turn.isOver || this.#isClosed) throw refuseBody(unread, unheard());
     const { stream, ended } = this.#streams.open(unread, this.#maker);
@@ -270,7 +273,7 @@ function propsOf(input: TurnInput): unknown {
   }
 }
 
-/** A body that was streamed is gone. A repeated request gets an error that says so. */
+/** A streamed body is not stored. A repeated request gets an error that says so. */
 function keptOf(outcome: Outcome): Outcome {
   if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
   const { stream, lent } = outcome.result.answer;

@@ -1,8 +1,10 @@
-/** The frames of one socket: begun in order, each once, and waited for together by who brought them. */
+/** The frames of one socket: each begins once, in order, and the batch that delivered them waits for all of them. */
 import { FramesDone } from "./frames-done.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 
-/** An agent that is not done with a batch says so after this, and is asked again: well within a turn's time. */
+/**
+ * After this time, an unfinished batch is answered as unfinished and sent again. It is well below the time of a turn.
+ */
 const SOCKET_BATCH_HELD_MS = 15_000;
 
 export interface BroughtFrames {
@@ -35,7 +37,7 @@ export class TakenFrames {
     try {
       if (settledBefore !== undefined) {
         this.#done.settle(settledBefore);
-        // Earlier frames are in flight: they left before.
+        // Earlier frames were sent before and are still in flight.
         while (frames.length > 0 && this.#done.next < first) {
           if (await Promise.race([this.#begun.promise, late])) return true;
         }

@@ -1,8 +1,11 @@
-/** Write-ahead files that this process has open to read them: few of many agents, so that each costs no descriptor. */
+/**
+ * The open descriptors of agents' write-ahead files. Only a few are open at a time, so that agents do not use up
+ * descriptors.
+ */
 import { closeSync, openSync } from "node:fs";
 import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 
-/** By the path of the file; the one that was used last is the last. */
+/** Descriptors by path; the most recently used comes last. */
 const open = new Map<string, number>();
 let last = "";
 
@@ -22,7 +25,7 @@ export function walFile(path: string): number | undefined {
   return file;
 }
 
-/** The file is about to go, or to be another under the same name. */
+/** Closes a file that is about to be deleted or replaced. */
 export function closeWalFile(path: string): void {
   const file = open.get(path);
   if (file !== undefined) closeSync(file);

@@ -10,7 +10,7 @@ export const OAuthClientListState = z.object({
     z.object({
       clientId: Id,
       number: z.int().min(0),
-      /** When it was promised; none once it is made. */
+      /** Time of the reservation; absent once the client exists. */
       reservedAt: EpochMs.optional(),
     }),
   ),

@@ -11,7 +11,7 @@ export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
 /**
  * Stored at: account id
  *
- * State: `{ next, clients: [{ clientId, number, reservedAt? }] }`; one that is reserved and not made counts for 5
+ * State: `{ next, clients: [{ clientId, number, reservedAt? }] }`; a reservation without a client expires after 5
  * minutes
  */
 export const oauthClientListActor = defineActor(oauthClientList, {

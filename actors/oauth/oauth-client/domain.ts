@@ -8,7 +8,7 @@ import type { Domain } from "./oauth-client-state.ts";
 const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
 /** First pause between two lookups; it doubles up to the setting. */
 export const DOMAIN_POLL_FIRST_MS = 10_000;
-/** A record that was found is looked for again this often. */
+/** Interval at which a verified record is checked again. */
 export const DOMAIN_RECHECK_MS = 86_400_000;
 /**
  * A lookup without an answer is repeated after this time, which is the longest delay of a busy lane. Each further

@@ -17,7 +17,7 @@ type Update = Input<(typeof oauthClient)["messages"]["update"]>;
 interface Updated {
   state: LiveClient;
   logs: readonly LoggedChange[];
-  /** When the domain is to be looked at; null: no more. Undefined: as it is. */
+  /** Time of the next domain check. null: no further check. undefined: unchanged. */
   checkAt: number | null | undefined;
 }
 
@@ -74,7 +74,7 @@ interface Verifying {
   logs: readonly LoggedChange[];
 }
 
-/** To name the client's URL is to ask for its verification, whether or not it is another. */
+/** A patch with `clientUri` starts a new verification, even if the URL is unchanged. */
 function verifyAnew(state: LiveClient, { patch, pace }: Update, now: number): Verifying {
   const { domain } = state;
   const { clientUri } = patch;

@@ -11,8 +11,8 @@ export const KEY_KEPT_MS = 7 * 86_400_000;
 /**
  * Stored at: `main`
  *
- * State: `{ keys: { signing: [{ kid, jwk, createdAt }], secret } }`: private keys, as they are; a key is kept for 8
- * days after the next
+ * State: `{ keys: { signing: [{ kid, jwk, createdAt }], secret } }`: private keys, not encrypted. A key is kept for 8
+ * days after its successor is made: one day until that one signs, and 7 days after that
  */
 export const oauthKeysActor = defineActor(oauthKeys, {
   state: OAuthKeysState,

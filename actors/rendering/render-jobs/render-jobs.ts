@@ -15,7 +15,10 @@ import { isLost, tend } from "./tend.ts";
 /** Retry delay for a client that was refused because too many of its jobs wait. */
 const WAITING_RETRY_S = 30;
 
-/** Limits the bytes of listed jobs, whose errors and addresses may be long. One job more still fits a message. */
+/**
+ * Limits the bytes of a job list, because errors and addresses may be long. Leaves room in a message for one more
+ * job.
+ */
 const LISTED_BYTES_MAX = 600_000;
 
 type State = DeepReadonly<RenderJobsState>;
@@ -137,7 +140,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       draft.state.webhooks = Math.max(0, state.webhooks - 1);
       const job = draft.row(id);
       if (job?.webhook) draft.write(id, { ...job, webhook: { ...job.webhook, status } });
-      // The last reminder may have left the state to this webhook.
+      // The last `tend` may have kept the state only because this webhook was open.
       if (draft.state.webhooks === 0 && draft.jobs().length === 0) draft.remindBy(draft.now);
       return draft.transition();
     },

@@ -13,8 +13,10 @@ export const NAMESPACE_ANNOUNCED_MS = 60_000;
 /**
  * Stored at: account id
  *
- * State: nothing itself. A row for each namespace, by its name in lower case: `{ name, repoCount, createdAt,
- * updatedAt }` as it last told, and `announcedAt` until it has
+ * State: none of its own.
+ *
+ * Row `<namespace's name in lower case>`: `{ name, repoCount, createdAt, updatedAt }` of its last report, and
+ * `announcedAt` until its first report
  */
 export const namespaceListActor = defineActor(namespaceList, {
   state: NamespaceListState,

@@ -10,7 +10,9 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
 
-/** Events of an account that are kept, and of one answer; in it no more bytes than fit a message three times over. */
+/**
+ * Events kept per account, and the maximum in one response. The bytes of a response are at most a third of a message.
+ */
 export const EVENTS_KEPT = 1_000;
 export const EVENTS_LISTED_BYTES = 300_000;
 /** Bytes of the kept events, which are in memory while the actor is active. */

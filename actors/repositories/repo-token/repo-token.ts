@@ -1,4 +1,4 @@
-/** Remembers whose token one is, for as long as anybody may ask. */
+/** Remembers which repository a token opens, for as long as anybody may ask. */
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { RepoId } from "../../../schemas/repositories/git-names.ts";
@@ -10,7 +10,7 @@ export const RepoTokenState = z.object({ repoId: RepoId.nullable() });
 /**
  * Stored at: account id, `.`, the token's public id
  *
- * State: `{ repoId }`: whose token it is; forgotten 30 days after the token expires
+ * State: `{ repoId }`: the repository that the token opens; deleted 30 days after the token expires
  */
 export const repoTokenActor = defineActor(repoToken, {
   state: RepoTokenState,

@@ -14,17 +14,17 @@ const Live = RepoEntry.omit({ id: true }).extend({
   life: z.literal("live"),
   /** Spreads refs over rows in a way that nobody outside can aim at. */
   seed: z.string().meta({ secret: true }),
-  /** Grows with every change that a reader of the manifest must hear of. */
+  /** Grows with every change that readers of the manifest must see. */
   version: Version,
   generation: Version,
-  /** When packs were last taken away. */
+  /** Version of the last change that removed packs. */
   packsRemovedVersion: Version,
   refs: z.int().min(0),
   /** Bytes of all ref names as JSON. */
   refNamesBytes: z.int().min(0),
   packs: z.int().min(0),
   packsBytes: z.int().min(0),
-  /** Commits at which the history ends although its origin had more. */
+  /** Commits whose parents were not imported (the shallow boundary). */
   shallow: z.array(z.string()).optional(),
   /** The branch that was imported, of one that was imported alone. */
   importedBranch: z.string().nullable().optional(),

@@ -21,7 +21,8 @@ export function answerOn(
   { bus, logger }: { bus: Bus; logger: Logger },
   ...[subject, answer, { queue } = {}]: Parameters<AnswerOn>
 ) {
-  const failed = (error: unknown) => logger.error({ err: error, subject }, "question not answered");
+  const failed = (error: unknown) =>
+    logger.error({ err: error, subject }, "request handler failed");
   const subscription = bus.connection.subscribe(subject, {
     ...(queue !== undefined && { queue }),
     callback: (error, msg) => {

@@ -50,8 +50,8 @@ export type BusRequest = Pick<Msg, "subject" | "data" | "string"> & {
 
 interface ListenOptions {
   /**
-   * While it returns false, messages of this process go by the server too, since another process may have to receive
-   * them.
+   * While it returns false, messages of this process also go through the server, because another process may be their
+   * receiver.
    */
   isHere?: () => boolean;
   /** The server refuses the subscription. */

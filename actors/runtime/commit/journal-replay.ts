@@ -9,7 +9,7 @@ import { StoredSeal, sealChain } from "./chain.ts";
 import { FirstJournals, readFirstJournal } from "./first-journals.ts";
 import { layOver, type Puts, StoredCommit, writesOf } from "./journal.ts";
 
-/** The newest put of each key, by shard and epoch, from journal messages that may not be in their keys. */
+/** The newest put of each key, by shard and epoch, from journal messages that no checkpoint may have written yet. */
 type ReadJournal = Map<string, Puts>;
 
 export class JournalReplay {

@@ -195,9 +195,9 @@ export async function callers(actors: ActorClient, signal: AbortSignal): Promise
   const options = { deadlineMs: 1, signal };
   const { reply } = await actors.run(paint, "front", "coat", { colour: "red" }, options);
   reply.dry satisfies boolean;
-  // @ts-expect-error a task nobody waits for is not run
+  // @ts-expect-error `run` takes only tasks with a reply
   await actors.run(paint, "front", "strip", { deep: true }, options);
-  // @ts-expect-error who waits says for how long
+  // @ts-expect-error a caller that waits must pass `deadlineMs`
   await actors.run(paint, "front", "coat", { colour: "red" });
   // @ts-expect-error an actor's call is not a task
   await actors.run(door, "front", "open", { by: "me" }, options);
@@ -208,7 +208,7 @@ defineWorker(paint, {
   handlers: {
     // @ts-expect-error a reply is forgotten
     coat: async () => ({}),
-    // @ts-expect-error a task nobody waits for has no reply
+    // @ts-expect-error a task without a reply may not return one
     strip: async () => ({ reply: { dry: true } }),
   },
   failures: { coat: () => [], strip: () => [] },

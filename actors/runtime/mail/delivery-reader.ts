@@ -149,7 +149,7 @@ async function purgeMail(
     await bus.writeHold.held;
     await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
   } catch (error) {
-    logger.warn({ err: error, shard }, "mail not removed, the next removal takes it");
+    logger.warn({ err: error, shard }, "handled mail not deleted, the next deletion includes it");
   }
 }
 

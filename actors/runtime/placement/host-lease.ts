@@ -123,7 +123,7 @@ export class HostLease {
     try {
       await writeAtomically(bus, [endOf(store, this.id)]);
     } catch (error) {
-      logger.warn({ err: error, host: this.id }, "lease left to expire");
+      logger.warn({ err: error, host: this.id }, "lease not released, it expires by itself");
     }
   }
 
@@ -132,13 +132,13 @@ export class HostLease {
     if (this.#stopped.signal.aborted) return;
     const { bus, store, logger } = this.#parts;
     const former = this.#held;
-    logger.warn({ host: former.id }, "lease given up");
+    logger.warn({ host: former.id }, "lease released, the host goes on under a new name");
     this.#rename();
     this.#renewing = this.#renewing.then(async () => {
       try {
         await endLease({ bus, store }, former.id, former.revision);
       } catch (error) {
-        logger.warn({ err: error, host: former.id }, "lease left to expire");
+        logger.warn({ err: error, host: former.id }, "lease not released, it expires by itself");
       }
     });
     void this.renew();
@@ -181,7 +181,7 @@ export class HostLease {
         await this.#renew();
         logger.info({ host: this.id }, "lease taken");
       } catch (cause) {
-        logger.warn({ err: cause, host: this.id }, "lease unknown, will try again");
+        logger.warn({ err: cause, host: this.id }, "state of the lease unknown, will try again");
       }
     }
   }

@@ -62,7 +62,10 @@ export class HostPresence {
       try {
         await this.#askNext();
       } catch (error) {
-        logger.warn({ err: error }, "lease of a host that is gone not ended, will try again");
+        logger.warn(
+          { err: error },
+          "lease of a dead host not ended, will try again, will try again",
+        );
       }
       await clock.wait(PRESENCE_MS, signal);
     }

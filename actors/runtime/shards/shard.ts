@@ -50,8 +50,8 @@ export class Shard {
     knownSince: 0,
   };
   /**
-   * The mail to its actors: how far MAIL is read, the subjects passed by, and the last moment when no mail was
-   * unread.
+   * The mail to the shard's actors. `read`: the last sequence read from MAIL. `passedBy`: subjects whose mail is read
+   * later. `readAllSince`: the last moment at which everything was read.
    */
   readonly mail = { read: 0, passedBy: new Set<string>(), readAllSince: 0 };
   /** The read of the epoch that proves ownership where the lease does not. Reads of the same turn share it. */

@@ -36,9 +36,9 @@ export interface TaskContext {
   /** Epoch ms after which nobody waits for the result. */
   deadlineAt: number;
   /**
-   * Sends messages before the task ends. Resolves when they are durable; rejects so that the task is tried again. A
-   * later try that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no second effect within two
-   * minutes.
+   * Sends messages before the task ends. Resolves when they are durable. If it rejects, let the error end the task:
+   * the task is retried. A later attempt that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no
+   * second effect within two minutes.
    */
   send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
   /**
@@ -47,8 +47,8 @@ export interface TaskContext {
    */
   tell(envelope: Envelope): Promise<boolean>;
   /**
-   * Calls an actor. Rejects with its refusal; if the actor is busy or out of reach, rejects so that the task is tried
-   * again. Ends with the task's own signal.
+   * Calls an actor. Rejects with the actor's refusal. If the actor is busy or out of reach, it rejects with an error
+   * that makes the task retry. Ends with the task's own signal.
    */
   call: ActorClient["call"];
 }

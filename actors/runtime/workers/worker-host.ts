@@ -124,7 +124,7 @@ export class WorkerHost {
     const left = [...this.#running.keys()];
     for (const { task, definition } of left) {
       const named = { kind: definition.contract.kind, name: task.message, key: task.key };
-      logger.error(named, "task did not end when it was told to, handed back");
+      logger.error(named, "task ignored its abort signal, returned to the queue");
     }
     await Promise.all(
       left.map(({ message, task, attempt }) => this.#handBack(message, task, attempt)),
@@ -221,7 +221,7 @@ export class WorkerHost {
         return this.#giveUp(run, thrown instanceof ActorError ? thrown : left);
       }
       if (error instanceof TaskTaken) {
-        logger.warn(named, "task left to the worker it was given to meanwhile");
+        logger.warn(named, "task was redelivered to another worker, dropped here");
         return undefined;
       }
       if (error instanceof HostStopping) {
@@ -234,8 +234,10 @@ export class WorkerHost {
         message.nak(TASK_RETRY_MS * 2 ** (attempt - 1));
         return new ActorError("internal_error", String(error));
       }
-      if (!refusal) logger.error({ ...named, err: error }, "task given up");
-      const told = refusal ?? new ActorError("internal_error", "Cannot finish task: see the log");
+      if (!refusal) logger.error({ ...named, err: error }, "task failed for good");
+      const told =
+        refusal ??
+        new ActorError("internal_error", "Cannot finish task: internal error, see the log");
       return this.#giveUp(run, told, error);
     }
   }
@@ -328,7 +330,7 @@ export class WorkerHost {
       await clock.wait(TASK_END_MS, ended.signal);
       if (ended.signal.aborted || signal.reason instanceof HostStopping) return;
       const named = { kind: definition.contract.kind, name: task.message, key: task.key };
-      logger.error(named, "task did not end when it was told to, its slot goes on without it");
+      logger.error(named, "task ignored its abort signal, its slot is free again");
       reject(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });

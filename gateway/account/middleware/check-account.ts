@@ -6,7 +6,10 @@ import { callerOf } from "../../http/locals.ts";
 export const checkAccount: RequestHandler = (request, response, next) => {
   const { account_id: asked } = request.params;
   if (asked !== undefined && asked !== callerOf(response).accountId) {
-    throw new ActorError("not_found", "Cannot find account: it is unknown to this token");
+    throw new ActorError(
+      "not_found",
+      "Cannot find account: it does not exist, or the token has no access to it",
+    );
   }
   next();
 };

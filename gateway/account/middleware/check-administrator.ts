@@ -17,7 +17,7 @@ export function checkAdministrator(actors: ActorClient): RequestHandler {
     if (!is) {
       throw new ActorError(
         "forbidden",
-        "Cannot do this: you are no administrator of the installation",
+        "Cannot do this: it needs an administrator of the installation",
       );
     }
     next();

@@ -94,7 +94,7 @@ function getUser(actors: ActorClient) {
     if (!member) {
       throw new ActorError(
         "not_found",
-        "Cannot find user: the token is the account's, and no person's",
+        "Cannot find user: the token belongs to the account, not to a person",
       );
     }
     return { result: { id: member.userId, email: member.email } };

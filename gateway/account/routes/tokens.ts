@@ -284,7 +284,7 @@ async function findChangeable(
   if (verb === "delete" || caller.grantId === undefined || caller.grantId === token.grantId) {
     return token;
   }
-  const text = `Cannot ${verb} token: the caller's own rests on the grant of an OAuth client, and this one does not`;
+  const text = `Cannot ${verb} token: a token created by an OAuth client can only change tokens of the same grant`;
   throw new ActorError("forbidden", text);
 }
 

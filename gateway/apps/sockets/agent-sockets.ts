@@ -107,10 +107,7 @@ export class AgentSockets implements SocketRoute {
     const { className, name } = said.accept;
     const agent = agentKey({ ...of, className, name });
     if (!isAddress(agent)) {
-      throw new ActorError(
-        "invalid_request",
-        "Cannot connect: expected a shorter name of an agent",
-      );
+      throw new ActorError("invalid_request", "Cannot connect: the name of the agent is too long");
     }
     const { request: heard, props } = said;
     return {
@@ -192,7 +189,7 @@ export class AgentSockets implements SocketRoute {
       try {
         act(held);
       } catch (error) {
-        this.#parts.logger.error({ err: error, key: held.key }, "socket not spoken to");
+        this.#parts.logger.error({ err: error, key: held.key }, "message to socket not sent");
         held.terminate();
       }
     }

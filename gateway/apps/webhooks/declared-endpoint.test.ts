@@ -240,7 +240,9 @@ describe("declared endpoint", () => {
     expect(answer.status).to.equal(409);
     const { code, message } = (await errorOf(answer)) ?? {};
     expect(code).to.equal(1007);
-    expect(message).to.match(/keep 1000000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
+    expect(message).to.match(
+      /store 1000000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/,
+    );
   });
 
   it("answer() is 503 with Retry-After while the app has no secret", async () => {

@@ -121,7 +121,7 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
   const { accountId, app } = asked;
   const key = agentKey({ accountId, app, className: agent.class_name, name });
   if (!isAddress(key)) {
-    throw new ActorError("invalid_request", "Cannot accept event: expected a shorter entity");
+    throw new ActorError("invalid_request", "Cannot accept event: the entity is too long");
   }
   const about = { source: endpoint.provider, eventId, ...(eventType && { eventType }) };
   return await store({ asked, key, about, body: body.bytes }, parts);

@@ -58,6 +58,10 @@ const tooLarge = (bytesMax: number) =>
   new ActorError("body_too_large", `Cannot read event: expected at most ${bytesMax} bytes`);
 
 const tooMany = () =>
-  new ActorError("queue_full", "Cannot read event: too many large ones are under way", {
-    retryAfterS: 1,
-  });
+  new ActorError(
+    "queue_full",
+    "Cannot read event: too many large uploads are in progress; try again",
+    {
+      retryAfterS: 1,
+    },
+  );

@@ -14,12 +14,12 @@ export function signatureFault(
   if (header === undefined) return `there is no ${scheme.headers[0]}`;
   if (scheme.toleranceS !== undefined) {
     const at = scheme.signedAt?.(event, header);
-    if (at === undefined || !Number.isFinite(at)) return "it does not say when it was signed";
+    if (at === undefined || !Number.isFinite(at)) return "its time of signing is missing";
     const seconds = Math.abs(now / 1_000 - at);
     if (seconds > scheme.toleranceS) return `it was signed ${Math.round(seconds)} s from now`;
   }
   const texts = scheme.signed(event, header);
-  if (texts === undefined) return "what is signed is not there";
+  if (texts === undefined) return "a signed field is missing";
   const given = (scheme.given?.(header) ?? [header]).map((text) => bytesOf(text, scheme.encoding));
   let holds = false;
   for (const key of secrets.flatMap((secret) => scheme.keys?.(secret) ?? [secret])) {

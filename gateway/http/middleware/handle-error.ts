@@ -26,7 +26,11 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
   // Removes headers that the handler set for the answer that failed.
   for (const name of ["Content-Type", "Content-Length"]) response.removeHeader(name);
   const { code, message, details } =
-    refusal ?? new ActorError("internal_error", "Cannot answer: a fault on our side");
+    refusal ??
+    new ActorError(
+      "internal_error",
+      "Cannot answer: internal error; its log line has the id of this request",
+    );
   const { status } = ERRORS[code];
   setRetryAfter(response, status, details.retryAfterS);
   if (route?.rendering && details.browserMs !== undefined) {
@@ -38,7 +42,10 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
 
 function refusalOf(error: unknown): ActorError | undefined {
   if (error instanceof Error && "code" in error && error.code === "ENOSPC") {
-    return new ActorError("storage_full", "Cannot go on: the disk of this instance is full");
+    return new ActorError(
+      "storage_full",
+      "Cannot store: the disk of this instance is full; try again later",
+    );
   }
   // Any other error is a fault. Its message stays in the log.
   if (error instanceof ActorError && error.code !== "internal_error") return error;

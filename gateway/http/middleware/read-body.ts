@@ -127,7 +127,7 @@ const tooLarge = (bytesMax: number) =>
   );
 
 const tooMany = () =>
-  new ActorError("busy", "Cannot accept body: too many large ones are under way", {
+  new ActorError("busy", "Cannot accept body: too many large uploads are in progress; try again", {
     retryAfterS: 1,
   });
 

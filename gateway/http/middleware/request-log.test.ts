@@ -109,7 +109,10 @@ describe("request log", () => {
     const { status, json, headers } = await gateway.ask("/v4/accounts");
     expect(status).to.equal(500);
     expect(json?.errors).to.deep.equal([
-      { code: 2000, message: "Cannot answer: a fault on our side" },
+      {
+        code: 2000,
+        message: "Cannot answer: internal error; its log line has the id of this request",
+      },
     ]);
     const faults = gateway.logs.filter(({ level }) => Number(level) >= 50);
     expect(faults).to.have.length(1);

@@ -20,8 +20,8 @@ class TooManyRequests extends errors.OIDCProviderError {
 }
 
 /**
- * Begins the request's attempt before anything that it brings is looked up. `clientId`: of the client that it claims
- * to be.
+ * Begins the request's attempt before any of its credentials is looked up. `clientId`: the client that the request
+ * names.
  */
 export async function beginAttempt(
   failed: FailedAuthentications,

@@ -12,7 +12,7 @@ import { openSocket } from "./devtools-socket.ts";
 
 const Path = z.object({ account_id: Id, session_id: Id });
 const Query = z.looseObject({
-  token: z.string().regex(/^[\w-]{43}$/, "Expected the whole address"),
+  token: z.string().regex(/^[\w-]{43}$/, "Expected the complete address of a live view"),
 });
 
 /** Answers `/live-view/{account_id}/{session_id}?token=`, and its WebSocket below `/socket`. */

@@ -106,7 +106,7 @@ async function startJob(
 
 function webhookWithoutJob(): ActorError {
   const pointer = "/webhook";
-  const expected = "Expected the header field Prefer: respond-async beside it";
+  const expected = "Expected the request header `Prefer: respond-async` with a webhook";
   const faults = [{ pointer, message: `Cannot accept ${pointer}: ${expected}` }];
   return new ActorError("invalid_request", "Cannot render page: see the faults", { faults });
 }

@@ -33,7 +33,7 @@ export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | u
   return Buffer.concat([...lines.map((line) => pktLine(line)), FLUSH]);
 }
 
-/** True of every name where there are none. */
+/** Returns a test for names with one of the prefixes. Without prefixes every name passes. */
 function beginsWithAny(prefixes: readonly string[]): (name: string) => boolean {
   if (prefixes.length === 0) return () => true;
   const apart: string[] = [];

@@ -154,7 +154,7 @@ async function shallowOf(folder: string): Promise<string[]> {
   if (commits <= REPO_SHALLOW_MAX) {
     return (await readFile(path, "latin1")).split("\n").filter(Boolean);
   }
-  const reason = `Cannot import: at that depth its history ends in ${commits} commits, past ${REPO_SHALLOW_MAX}; name a branch, or a greater depth`;
+  const reason = `Cannot import: at this depth the history has ${commits} boundary commits, past ${REPO_SHALLOW_MAX}; name a branch or a greater depth`;
   throw new ActorError("limit_reached", reason);
 }
 

@@ -9,7 +9,7 @@ import type { PackStore, PackStoreOptions } from "../packs/pack-store.ts";
 
 export type LfsBlobs = Pick<BlobStore, "put" | "get" | "part" | "isWhole">;
 
-/** Stored, and surely there until then, as `performance.now()` has it. */
+/** A stored object that cannot be deleted before `until` (`performance.now()` time). */
 export interface KeptLfsObject extends LfsObject {
   until: number;
 }
@@ -53,7 +53,8 @@ export class LfsStore {
     // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
     const held = await this.#packs.hold(accountId, [object.oid], signal, "lfs");
     if (!(await this.#blobs.isWhole(name))) {
-      const text = "Cannot store: leftovers of an earlier attempt block the name; try later";
+      const text =
+        "Cannot store: an interrupted upload still holds the name; try again in some minutes";
       throw new ActorError("unavailable", text, { retryAfterS: 60 });
     }
     return { ...object, until: Math.min(held, performance.now() + this.#heldMs) };

@@ -16,7 +16,7 @@ export class TransferSlots {
   /** Refuses as `busy` if all slots are taken. */
   async run(response: Response, transfer: () => Promise<void>): Promise<void> {
     if (this.#taken >= this.#max) {
-      const text = "Cannot transfer: too many large files are on their way here";
+      const text = "Cannot transfer: too many large files are in transfer; try again";
       throw new ActorError("busy", text, { retryAfterS: 2 });
     }
     this.#taken += 1;

@@ -84,7 +84,7 @@ function partsOf(commands: readonly string[]): string[][] {
     bytes += commandBytes;
   }
   if (parts.length > PUSH_PARTS_MAX) {
-    const text = "Cannot push: the names of so many refs are too long for one push";
+    const text = "Cannot push: too many long ref names for one push; push fewer refs at once";
     throw new ActorError("body_too_large", text);
   }
   return parts;

@@ -96,7 +96,8 @@ export class PackStore {
     if (!(await this.#blobs.isWhole(name))) {
       await store();
       if (!(await this.#blobs.isWhole(name))) {
-        const text = "Cannot store pack: leftovers of an earlier attempt block the name; try later";
+        const text =
+          "Cannot store pack: an interrupted upload still holds the name; try again in some minutes";
         throw new ActorError("unavailable", text, { retryAfterS: 60 });
       }
     }

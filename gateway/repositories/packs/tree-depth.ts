@@ -57,7 +57,8 @@ export async function measureTreeDepth(
   }
   signal.throwIfAborted();
   if (edges > TREE_EDGES_MAX) return undefined;
-  if (children.size !== trees.length) throw new Error("Cannot measure directories: git was ended");
+  if (children.size !== trees.length)
+    throw new Error("Cannot measure directories: git stopped unexpectedly");
   return deepest(children);
 }
 
@@ -98,7 +99,7 @@ export async function measureWholeDepth(
     for (const _ of level) {
       const { value, done } = await answers.next();
       signal.throwIfAborted();
-      if (done) throw new Error("Cannot measure directories: git was ended");
+      if (done) throw new Error("Cannot measure directories: git stopped unexpectedly");
       const inside = directoriesIn(value.content).map((child) => child.toString("hex"));
       edges += inside.length;
       if (edges > treeEdgesMax) return undefined;

@@ -78,7 +78,7 @@ const CONFIG = {
   "pack.threads": "1",
   "pack.windowMemory": "64m",
   "pack.deltaCacheSize": "64m",
-  // Folders of a cache may belong to another user of the same machine's volume.
+  // git refuses folders of another user. The volume of the cache may contain such folders.
   "safe.directory": "*",
   "transfer.advertiseSID": "false",
   "uploadpack.allowAnySHA1InWant": "true",
@@ -190,7 +190,10 @@ export async function runGit(
   const exit = await git.exit;
   options.signal.throwIfAborted();
   if (bytes > bytesMax) {
-    throw new ActorError("limit_reached", `Cannot run git: it says more than ${bytesMax} bytes`);
+    throw new ActorError(
+      "limit_reached",
+      `Cannot run git: its output has more than ${bytesMax} bytes`,
+    );
   }
   return { ...exit, stdout: Buffer.concat(chunks) };
 }

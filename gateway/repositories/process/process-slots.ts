@@ -142,6 +142,6 @@ function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
 }
 
 function busy(): ActorError {
-  const text = "Cannot run git: as many requests wait as the queue holds; try again";
+  const text = "Cannot run git: the queue is full; try again";
   return new ActorError("busy", text, { retryAfterS: 2 });
 }

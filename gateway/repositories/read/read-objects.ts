@@ -223,7 +223,7 @@ export class ObjectReaders {
       if (isFree(opened)) this.#close(id, opened);
     }
     if (this.#opened.size < this.#readersMax) return;
-    const text = "Cannot read: as many repositories are being read here as may be";
+    const text = "Cannot read: too many repositories are in use; try again";
     throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 

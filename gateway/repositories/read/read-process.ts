@@ -134,7 +134,7 @@ export class ReadProcess {
 
 /** The process died. Another process can serve the same request. */
 export class ReadProcessGone extends Error {}
-const processGone = () => new ReadProcessGone("Cannot read object: the process has ended");
+const processGone = () => new ReadProcessGone("Cannot read object: git stopped unexpectedly");
 
 type Answer = { found: ObjectHead | ReadObject | undefined; length: number } | { needed: number };
 

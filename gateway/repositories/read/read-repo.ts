@@ -165,7 +165,7 @@ export class RepoReader {
       bytes,
       content: async () => {
         const found = await this.#objects.read(id);
-        if (!found) throw new Error(`Cannot read blob ${id}: it was there`);
+        if (!found) throw new Error(`Cannot read blob ${id}: it disappeared during the request`);
         return found.content;
       },
     };

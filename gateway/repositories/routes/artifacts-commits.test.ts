@@ -224,7 +224,7 @@ describe("commits by REST", function () {
     const refused = await put("a", "0");
     expect([refused.status, refused.errors[0]?.message]).to.deep.equal([
       409,
-      "Cannot commit: the changes leave every file as it is; allow_empty permits that",
+      "Cannot commit: the changes leave every file as it is; set allow_empty to commit anyway",
     ]);
     expect((await put("a", "0", { allow_empty: false })).status).to.equal(409);
     const { status, result } = await put("a", "0", { allow_empty: true });

@@ -22,5 +22,8 @@ export function mustOpenNamespace({ namespace: own }: Caller, namespace: string)
 }
 
 function outside(own: string): ActorError {
-  return new ActorError("forbidden", `Cannot do this: the binding opens namespace "${own}" alone`);
+  return new ActorError(
+    "forbidden",
+    `Cannot do this: the binding has access to namespace "${own}" only`,
+  );
 }

@@ -21,7 +21,7 @@ export class HeldBytes {
    */
   hold(bytes: number, response: Pick<Writable, "destroyed" | "once">): void {
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) {
-      const text = "Cannot read: too much that is large is being read here";
+      const text = "Cannot read: too many large reads are in progress; try again";
       throw new ActorError("busy", text, { retryAfterS: 1 });
     }
     if (response.destroyed) return;

@@ -69,7 +69,8 @@ export async function applyChanges(
     const entries = new Map<string, RawEntry>();
     if (id !== undefined) {
       const found = await objects.read(id);
-      if (found?.type !== "tree") throw new Error(`Cannot read tree ${id}: it was there`);
+      if (found?.type !== "tree")
+        throw new Error(`Cannot read tree ${id}: it disappeared during the request`);
       count(found.bytes);
       for (const entry of rawEntries(found.content)) entries.set(keyOf(entry.name), entry);
     }

@@ -223,10 +223,12 @@ async function build(
   const { readers, now, publicUrl } = repositories.parts;
   const objects = readers.reader(repo, signal);
   const found = parent === undefined ? undefined : await objects.head(`${parent}^{tree}`);
-  if (parent !== undefined && !found) throw new Error(`Cannot read commit ${parent}: it was there`);
+  if (parent !== undefined && !found)
+    throw new Error(`Cannot read commit ${parent}: it disappeared during the request`);
   const { root, made } = await applyChanges(objects, found?.id, changes);
   if (root === found?.id && !allowEmpty) {
-    const text = "Cannot commit: the changes leave every file as it is; allow_empty permits that";
+    const text =
+      "Cannot commit: the changes leave every file as it is; set allow_empty to commit anyway";
     throw new ActorError("conflict", text);
   }
   const author = people.author ?? {

@@ -26,7 +26,7 @@ const RequestedRoles = z
   .array(RequestedRole)
   .min(1)
   .max(ALL_ROLES.length)
-  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected each only once" })
+  .refine((roles) => new Set(roles).size === roles.length, { error: "Expected no duplicates" })
   .meta({ uniqueItems: true })
   .describe(`Of ${ALL_ROLES.join(", ")}`);
 

@@ -54,7 +54,7 @@ export const ReplayDeliveries = z
     status: DeliveryStatus.exclude(["waiting"]).optional(),
   })
   .refine((wanted) => Object.keys(wanted).length > 0, {
-    error: "Expected from, to or status: all that is kept is rarely meant",
+    error: "Expected from, to or status: a replay of all kept deliveries must name them",
   })
   .meta({ examples: [{ status: "failed" }] });
 export type ReplayDeliveries = z.output<typeof ReplayDeliveries>;

@@ -35,7 +35,7 @@ const StartUrl = HttpUrl.refine((text) => !hasCredentials(text), {
     error: `Expected an address of at most ${CRAWL_URL_CHARS_MAX} characters`,
   })
   .refine((url) => encodeKey(new URL(url).host).length <= HOST_KEY_CHARS_MAX, {
-    error: "Expected a host whose name is shorter, as every name in DNS is",
+    error: "Expected a shorter host name: this one is too long for DNS",
   });
 
 const Patterns = z
@@ -187,7 +187,7 @@ function crawlRules({ value, issues }: z.core.ParsePayload<z.output<typeof field
     fault("jsonOptions", "Missing, expected what the format json is to hold");
   }
   if (!asJson && value.jsonOptions !== undefined) {
-    fault("jsonOptions", "Expected json among the formats, or no jsonOptions");
+    fault("jsonOptions", 'Expected "json" in formats, or no jsonOptions');
   }
   if (value.render) return;
   for (const field of BROWSER_FIELDS) {
@@ -203,7 +203,7 @@ function distinct<S extends z.ZodEnum>(item: S) {
     .array(item)
     .min(1)
     .max(item.options.length)
-    .refine((items) => new Set(items).size === items.length, { error: "Expected each once" })
+    .refine((items) => new Set(items).size === items.length, { error: "Expected no duplicates" })
     .meta({ uniqueItems: true });
 }
 

@@ -49,7 +49,8 @@ export const BeginQuery = z.strictObject({
 export type BeginQuery = z.output<typeof BeginQuery>;
 
 /** Presets and lists of hosts of the public API, which need a service that keeps them. */
-const NO_SETS = "Expected none: sets of domains are not offered; list the hosts in allowedDomains";
+const NO_SETS =
+  "Expected no allowedDomainSets, which are not supported: list the hosts in allowedDomains";
 
 export const SessionGuardrails = z.strictObject({
   allowedDomains: AllowedDomains.optional().describe(

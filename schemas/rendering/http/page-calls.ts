@@ -80,7 +80,7 @@ export const SnapshotRequest = z
       .min(1)
       .max(SnapshotFormat.options.length)
       .refine((formats) => new Set(formats).size === formats.length, {
-        error: "Expected each once",
+        error: "Expected no duplicates",
       })
       .default(["content", "screenshot"])
       .meta({ uniqueItems: true })

@@ -65,7 +65,7 @@ describe("files of a page", () => {
   it("have each name once, however a system writes it", () => {
     const twice = [INDEX, file("\u00e9.css"), file("e\u0301.css")];
     expect(faultsOf({ files: twice })).to.deep.equal([
-      "files/2/name: Expected each name once, and \u00e9.css is there twice",
+      "files/2/name: Expected no duplicate names: \u00e9.css occurs twice",
     ]);
     const { files } = PdfRequest.parse({ files: [INDEX, file("e\u0301.css")] });
     expect(files?.[1]?.name).to.equal("\u00e9.css");
@@ -123,9 +123,11 @@ describe("sources of a PDF", () => {
 
   it("have no report, and all their pages", () => {
     const sources = [{ html: "x" }];
-    expect(faultsOf({ sources, report: true })[0]).to.match(/^report: Expected none with sources/);
+    expect(faultsOf({ sources, report: true })[0]).to.match(
+      /^report: Expected no report with sources/,
+    );
     const ranges = faultsOf({ sources, pdfOptions: { pageRanges: "1" } });
-    expect(ranges[0]).to.match(/^pdfOptions\/pageRanges: Expected none with sources/);
+    expect(ranges[0]).to.match(/^pdfOptions\/pageRanges: Expected no pageRanges with sources/);
   });
 });
 

@@ -39,7 +39,7 @@ export const Files = z
     const names = new Set<string>();
     for (const [index, { name }] of files.entries()) {
       if (names.has(name)) {
-        const message = `Expected each name once, and ${name} is there twice`;
+        const message = `Expected no duplicate names: ${name} occurs twice`;
         context.addIssue({ code: "custom", path: [index, "name"], message });
       }
       names.add(name);

@@ -334,14 +334,18 @@ export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): v
   const named = userAgentField(value);
   if (named !== undefined) {
     const at = ["setExtraHTTPHeaders", named[0]];
-    if (value.userAgent !== undefined) fault(at, "Expected no such field beside userAgent");
+    if (value.userAgent !== undefined)
+      fault(at, "Expected the user agent once: remove this field or userAgent");
     else if (named[1].length === 0 || named[1].length > USER_AGENT_CHARS_MAX) {
       fault(at, `Expected 1 to ${USER_AGENT_CHARS_MAX} characters`);
     }
   }
   value.cookies?.forEach((cookie, index) => {
     if (cookie.url === undefined && cookie.domain === undefined && value.url === undefined) {
-      fault(["cookies", index, "domain"], "Expected domain or url, since the page has no url");
+      fault(
+        ["cookies", index, "domain"],
+        "Expected domain or url in each cookie, because the page has no url",
+      );
     }
   });
 }
@@ -361,7 +365,7 @@ export function normalizePage<P extends PageSource>({ goToOptions, ...parameters
 /** Fields with which a browser makes no request at all. */
 const UNSENT: Record<string, string> = {
   referer: "Expected no such field: gotoOptions.referer is the place for it",
-  cookie2: "Expected a field that browsers send",
+  cookie2: "Expected a header that browsers send: use cookies",
   "set-cookie": "Expected no such field: cookies is the place for it",
 };
 

@@ -87,8 +87,10 @@ export const PdfOptions = z
     const content = contentAreaOf(options);
     const refused = (path: string, message: string) =>
       context.addIssue({ code: "custom", path: [path], message });
-    if (!(content.width > 0)) refused("margin", "Expected margins that leave some of the width");
-    if (!(content.height > 0)) refused("margin", "Expected margins that leave some of the height");
+    if (!(content.width > 0))
+      refused("margin", "Expected smaller margins: left and right leave no width for the content");
+    if (!(content.height > 0))
+      refused("margin", "Expected smaller margins: top and bottom leave no height for the content");
   });
 export type PdfOptions = z.output<typeof PdfOptions>;
 
@@ -104,11 +106,12 @@ export const PdfRequest = z
     if (value.sources === undefined) return;
     const refused = (path: string[], message: string) =>
       issues.push({ code: "custom", path, message, input: value });
-    if (value.report) refused(["report"], "Expected none with sources, which are several pages");
+    if (value.report)
+      refused(["report"], "Expected no report with sources, which are several pages");
     if (value.pdfOptions?.pageRanges) {
       refused(
         ["pdfOptions", "pageRanges"],
-        "Expected none with sources: all their pages are printed",
+        "Expected no pageRanges with sources: all their pages are printed",
       );
     }
   })

@@ -89,7 +89,10 @@ function pictureRules(
   const refused = (path: string, message: string) =>
     context.addIssue({ code: "custom", path: [path], message });
   if (type === "png" && quality !== undefined) {
-    refused("quality", "Expected none with a png, which has no quality; jpeg and webp have");
+    refused(
+      "quality",
+      "Expected no quality with type png: set type to jpeg or webp, or remove quality",
+    );
   }
   if (fullPage && clip !== undefined) refused("clip", "Expected at most one of clip and fullPage");
 }

@@ -160,7 +160,7 @@ export const CreateNamespace = z
     namespace: NamespaceName,
     jurisdiction: z
       .literal("unrestricted", {
-        error: 'Expected "unrestricted": data is where this installation runs',
+        error: 'Expected "unrestricted": this installation has one location',
       })
       .optional(),
   })
@@ -193,7 +193,7 @@ export const ChangeRepo = z
       .describe("Refs that refuse deletion and forced pushes; a rule may end with /*"),
   })
   .refine((settings) => Object.keys(settings).length > 0, {
-    error: "Expected something to change",
+    error: "Expected at least one field to change",
   })
   .meta({ examples: [{ protected_refs: ["refs/heads/main"] }] });
 export type ChangeRepo = z.output<typeof ChangeRepo>;
@@ -270,15 +270,15 @@ const ChangedPath = Text(PATH_BYTES_MAX).superRefine((path, context) => {
 function pathFault(path: string): string | undefined {
   const steps = path.split("/");
   if (steps.some((step) => step === "" || step === "." || step === "..")) {
-    return "Expected a path from the root, without a slash at either end, empty steps, . and ..";
+    return "Expected a path from the root, such as docs/a.md, without a slash at either end, empty parts, . and ..";
   }
   if (steps.some((step) => step.toLowerCase() === ".git")) return "Expected no .git in it";
   if (/\p{Cc}/u.test(path)) return "Expected no control characters";
   if (steps.length > COMMIT_PATH_DEPTH_MAX) {
-    return `Expected at most ${COMMIT_PATH_DEPTH_MAX} steps`;
+    return `Expected at most ${COMMIT_PATH_DEPTH_MAX} directories and names in the path`;
   }
   if (steps.some((step) => utf8.encode(step).length > COMMIT_NAME_BYTES_MAX)) {
-    return `Expected at most ${COMMIT_NAME_BYTES_MAX} bytes a step`;
+    return `Expected at most ${COMMIT_NAME_BYTES_MAX} bytes in each directory or file name`;
   }
   if (utf8.encode(path).length > PATH_BYTES_MAX) return `Expected at most ${PATH_BYTES_MAX} bytes`;
   return undefined;
@@ -315,7 +315,11 @@ const changeOf = (fileBytes: number) =>
         context.addIssue({ code: "custom", message });
       }
       if (gone && mode !== undefined) {
-        context.addIssue({ code: "custom", path: ["mode"], message: "Expected none with delete" });
+        context.addIssue({
+          code: "custom",
+          path: ["mode"],
+          message: "Expected no mode with delete",
+        });
       }
       if (content !== undefined && !content.isWellFormed()) {
         const message = "Expected well-formed Unicode; base64 takes any bytes";

@@ -14,9 +14,11 @@ import { SequenceList } from "./sequence-list.ts";
 const PART_BYTES = 16 * 1024 ** 2;
 /** A stream with at most this many messages is listed once more at the moment of the backup: some 20 ms. */
 const LISTED_AT_MOMENT_MAX = 2_000;
-/** The same where only the leader lists, with a request for each message: 100 tasks take some 30 ms of the pause. */
+/**
+ * The same limit when only the leader may list, with one request per message: 100 tasks add some 30 ms to the pause.
+ */
 const LISTED_BY_LEADER_MAX = 100;
-/** Messages read one by one at that moment. More say that the pause is not kept. */
+/** Messages read one by one at that moment. More new messages mean that some process ignores the write pause. */
 const READ_AT_MOMENT_MAX = 500;
 const ROUNDS_MAX = 5;
 

@@ -13,7 +13,7 @@ import { GitHistory, REF } from "./git-history.ts";
 const PUSHERS = 8;
 /** Pushes of each pusher in a round, and of the single one. */
 const PUSHES = 6;
-/** Clones of a round: each is mostly its client's own work, which the machine disturbs. */
+/** Clones per round. Few are enough: most of the time is the git client's own, and it varies. */
 const CLONES = 3;
 /** Clones of a round that come after a push each: nobody can have kept the answer. */
 const CLONES_AFTER_PUSH = 2;

@@ -235,7 +235,7 @@ export class AppProcesses {
     try {
       if (!(await folder.ensure())) return;
     } catch (error) {
-      logger.error({ err: error, folder: folder.path }, "folder of app processes not there");
+      logger.error({ err: error, folder: folder.path }, "the folder of app processes is missing");
       this.#probe.noteFailure();
       const text = "Cannot start the app just now: its host has no folder for processes";
       throw new ActorError("unavailable", text, { retryAfterS: 1 });

@@ -32,7 +32,7 @@ export interface AppProcessParts {
   /** The app's key. */
   key: string;
   program: ProcessProgram;
-  /** A folder for this process alone. It is created at the start and removed at the end. */
+  /** A folder for this process alone, created and removed with it. */
   folder: string;
   /** User and group id of the child; defaults to its parent's. */
   user: number | undefined;
@@ -75,10 +75,7 @@ export class AppProcess {
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
 
-  /**
-   * Resolves when the process is ready. Rejects with `app_broken` if the bundle does not start, and with
-   * `unavailable` if the process was ended before.
-   */
+  /** Resolves when it is ready. Rejects with `app_broken` (the bundle does not start) or `unavailable`. */
   static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
     const { folder, user } = parts;
     const files = await writeProcessFiles(folder, start.bundle, user);
@@ -132,10 +129,7 @@ export class AppProcess {
     return this.#ending.signal;
   }
 
-  /**
-   * Opens an agent from the contents of its log. The returned number identifies it in this process. Rejects with
-   * ActorError or ProcessEnded.
-   */
+  /** Opens an agent from its log, under a number of this process. Rejects with ActorError or ProcessEnded. */
   async openAgent(
     { key, address }: { key: string; address: AgentAddress },
     log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
@@ -160,7 +154,7 @@ export class AppProcess {
     }
   }
 
-  /** Every open agent holds open files. An idle one is closed; its next message opens it again. */
+  /** Every agent holds open files. An idle one is closed; its next message opens it again. */
   #makeRoom(): void {
     const { agentsMax = Number.POSITIVE_INFINITY } = this.#parts;
     if (this.#agents.size < agentsMax) return;
@@ -174,20 +168,14 @@ export class AppProcess {
     this.send({ type: "close", agent });
   }
 
-  /**
-   * Begins a turn of an agent. The returned number marks the turn's messages and is the `follows` of a later turn.
-   * Throws ActorError `busy`.
-   */
+  /** Begins a turn of an agent. Its number marks its messages; later turns can follow it. Throws `busy`. */
   turn(wanted: Omit<ToProcess & { type: "turn" }, "type" | "turn">): number {
     const turn = ++this.#numbers;
     this.#begin({ type: "turn", turn, ...wanted });
     return turn;
   }
 
-  /**
-   * Begins a turn of the default export. The listener receives only this turn's messages, until `forgetEntry`. Throws
-   * ActorError `busy`.
-   */
+  /** Begins a turn of the default export. The listener gets its messages until `forgetEntry`. Throws `busy`. */
   entry(
     wanted: Pick<Extract<ToProcess, { type: "entry" }>, "request" | "isUpgrade">,
     listener: ProcessListener,
@@ -204,8 +192,8 @@ export class AppProcess {
   }
 
   /**
-   * Sends a message. Messages of one turn of the event loop share one write, because a write costs as much as the
-   * rest of a message. Calls `arrived` once, even if the message is lost.
+   * Messages of one turn of the event loop share one write, which costs as much as the rest of a message. Calls
+   * `arrived` once, even if the message is lost.
    */
   send(message: ToProcess, arrived: () => void = () => {}): void {
     this.#said.push({ message, arrived });
@@ -254,7 +242,7 @@ export class AppProcess {
         this.kill(FORGED);
       }
     });
-    // Removes Node's own listener for passed handles, which are not used here: it trusts every such message.
+    // Node's own listener, for passed handles, trusts every such message.
     child.removeAllListeners("internalMessage");
     child.on("internalMessage", () => this.kill(FORGED));
     child.once("error", (error) => {

@@ -71,7 +71,7 @@ export class ProcessProbe {
       this.#hasFailed = false;
     } catch (error) {
       this.#hasFailed = true;
-      logger.error({ err: error }, "processes of apps do not start");
+      logger.error({ err: error }, "app processes cannot start");
     } finally {
       this.#endedAt = clock.monotonic();
       this.#underWay = undefined;

@@ -1,4 +1,4 @@
-/** Removes what apps kept: bundles, logs, and all that their agents have. */
+/** Deletes the data of removed apps: bundles, logs, and everything of their agents. */
 import { agentAlarm } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../../schemas/apps/app.ts";
@@ -14,7 +14,7 @@ import { keysBeneath } from "../../../runtime/commit/stored-subjects.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 
-/** A purge waits for the bus alone, and one after the other is soon enough. */
+/** Purges run one after the other, because they only wait for the bus and are not urgent. */
 const SLOTS = 1;
 
 export function appPurgeWorker({
@@ -24,7 +24,7 @@ export function appPurgeWorker({
 }: {
   bus: Bus;
   blobs: Pick<BlobStore, "removeAll" | "remove">;
-  /** State streams. */
+  /** Number of state streams. */
   buckets: number;
 }) {
   return defineWorker(appPurge, {
@@ -52,7 +52,7 @@ export function appPurgeWorker({
       },
     },
     failures: {
-      // The app asks again until it hears that all is gone.
+      // The app repeats the task until it gets the notice that everything is deleted.
       purge: () => [],
       // The bundle is removed with the app at the latest.
       removeBundle: () => [],

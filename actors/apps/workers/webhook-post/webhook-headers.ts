@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 
 const SECRET_PREFIX = "whsec_";
 
-/** Made anew for each try: a receiver refuses what was signed minutes ago. */
+/** Returns the headers of one attempt. Each attempt is signed anew, because receivers refuse old signatures. */
 export function webhookHeaders({
   id,
   contentType,
@@ -14,7 +14,7 @@ export function webhookHeaders({
   id: string;
   contentType: string;
   body: Buffer;
-  /** The first signs the body alone as well. None where nothing is signed. */
+  /** The first secret also signs the body alone. Empty if nothing is signed. */
   secrets: readonly string[];
   now: number;
 }): Record<string, string> {

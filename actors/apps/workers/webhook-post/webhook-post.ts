@@ -1,4 +1,4 @@
-/** Posts outgoing webhooks, each try once, and says what came of it. */
+/** Posts outgoing webhooks, once per attempt, and reports the outcome. */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { app } from "../../../../schemas/apps/app.ts";
@@ -31,10 +31,10 @@ import { defineWorker, type TaskContext } from "../../../runtime/workers/define-
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
 
-/** From the first byte sent to the end of the answer. */
+/** Time limit from the first sent byte to the end of the response. */
 const OUTGOING_TIMEOUT_MS = 15_000;
 export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
-/** Webhooks that one worker posts at once; most of the time of each is waiting. */
+/** Limit of the concurrent webhooks of one worker, which mostly wait. */
 const OUTGOING_SLOTS = 32;
 const PURGE_SLOTS = 2;
 
@@ -96,7 +96,7 @@ function post(parts: WebhookPostParts) {
     // A request that never left says nothing about its endpoint.
     if (isEndpointsFault || outcome.status !== undefined) {
       const report = { probe, isSuccess: !isEndpointsFault };
-      // A second post would do more harm than a count that may start anew.
+      // A second post would do more harm than a lost count.
       await call(endpointBreaker, breaker, "report", report).catch(() => {});
     }
     const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
@@ -134,7 +134,7 @@ async function tryOnce(
         ...(!isFine && { error: `It answered ${status}` }),
       },
       ...(retryAfterMs !== undefined && { retryAfterMs }),
-      // Any other status of the 400s is the answer of a working endpoint that refuses this event.
+      // Other 4xx statuses come from a working endpoint that refuses this event.
       isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
     };
   } catch (error) {
@@ -154,7 +154,7 @@ async function send(
   url: string,
   sent: { headers: Record<string, string>; body: Buffer; signal: AbortSignal },
 ) {
-  // One for each try: a kept connection that its other end has closed would look like a failure.
+  // A new agent for each attempt, because a kept connection that the other end has closed would look like a failure.
   using agents = new EgressAgents({ guard });
   const signal = AbortSignal.any([sent.signal, AbortSignal.timeout(timeoutMs)]);
   const { status, headers, body } = await egressFetch(url, {
@@ -175,7 +175,7 @@ async function bytesOf(
   return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
 }
 
-/** Returns the existing secrets. A deleted one is not in use any more. */
+/** Returns the secrets that exist. A deleted secret is no longer used. */
 async function secretsOf(
   { secrets }: WebhookPostParts,
   wanted: readonly SigningSecret[],
@@ -226,7 +226,7 @@ function reasonOf(error: unknown): string | undefined {
 
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
-/** An answer that breaks off, or is too long, was one all the same. */
+/** Returns the start of the response. A response that breaks off or is too long still counts. */
 async function beginningOf(body: Readable): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

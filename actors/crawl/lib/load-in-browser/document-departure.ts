@@ -75,8 +75,8 @@ export class DocumentDeparture implements Disposable {
       if (requestId === networkId) void this.#onSend();
     };
     session.on("Network.requestWillBeSentExtraInfo", onSend);
-    // The browser executes commands in order: it is enabled before the request continues, and disabled before another
-    // user enables it.
+    // The browser runs commands in order. So `Network` is enabled before the request continues, and disabled before
+    // its next user enables it.
     session.send("Network.enable").catch(() => {});
     this.#stopWatching = () => {
       this.#stopWatching = () => {};

@@ -23,7 +23,7 @@ export class BrowserPool implements AsyncDisposable {
   /** Running browsers, the present one and those that drain. */
   readonly #browsers = new Set<Browser>();
   readonly #background = new Set<Promise<void>>();
-  /** The start of the present browser, and what came of it. */
+  /** The start of the current browser; `#present` once it runs. */
   #current: Promise<Browser> | undefined;
   #present: Browser | undefined;
   #replacing = false;

@@ -59,7 +59,7 @@ const RENDERING = [
   "--disable-hang-monitor",
   "--disable-gpu",
   "--disable-software-rasterizer",
-  // The same layout whatever the fonts' hints and the screen's profile are.
+  // Makes the layout independent of font hinting and the screen's colour profile.
   "--font-render-hinting=none",
   "--force-color-profile=srgb",
   "--hide-scrollbars",

@@ -2,8 +2,8 @@
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Events of one page that a browser tells us of. 5,000 inline images are 25,000 events, a request over the network is
- * 8; to read one takes 20 µs, so that a page costs 1 s at once, and later 4 % of our time, at most.
+ * Limit of the events of one page. 5,000 inline images cause 25,000 events; a network request causes 8. Reading one
+ * takes 20 µs, so a page can cost 1 s at first and 4 % of our time later.
  */
 export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
 export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;

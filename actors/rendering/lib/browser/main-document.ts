@@ -1,6 +1,6 @@
 /**
- * Watches what the page itself is: where it comes from, and whether it came at all. By the browser's own events,
- * which come in order: puppeteer holds its own back until the network has told more of each answer, also past the end
+ * Watches the page's main document: its address, its status, and whether it loaded. Uses raw browser events, which
+ * arrive in order: puppeteer delays its own until the network has reported more of each response, also past the end
  * of the navigation.
  */
 import type { CDPEvents, CDPSession, Page, Protocol } from "puppeteer-core";

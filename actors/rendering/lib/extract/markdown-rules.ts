@@ -54,7 +54,7 @@ function writeParagraph(content: string, node: PageNode): string {
 function writeHeading(content: string, { nodeName }: PageNode): string {
   const text = content.trim().replace(/\s*\n\s*/g, " ");
   if (text === "") return "";
-  // Marks at the end of a heading would close it.
+  // Escapes `#` at the end, which Markdown would read as the closing mark of the heading.
   return block(`${"#".repeat(Number(nodeName[1]))} ${text.replace(/(^|\s)(#+)$/, "$1\\$2")}`);
 }
 

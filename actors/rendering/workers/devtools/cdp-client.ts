@@ -66,7 +66,7 @@ export class CdpClient {
     this.#judge(command);
   }
 
-  /** Leaves the browser, with everything that the client attached to. */
+  /** Detaches the client and all its sessions from the browser. */
   leave(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;

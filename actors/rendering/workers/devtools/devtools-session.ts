@@ -122,7 +122,9 @@ export class DevtoolsSession {
       client.leave();
       link.end(reason);
     }
-    await this.#browser?.close().catch((err: unknown) => logger.error({ err, id }, "browser left"));
+    await this.#browser
+      ?.close()
+      .catch((err: unknown) => logger.error({ err, id }, "browser process not closed"));
     await this.#report().catch((err: unknown) => logger.error({ err, id }, "time not reported"));
     await noted;
     this.#leave();

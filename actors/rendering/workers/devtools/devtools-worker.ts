@@ -72,7 +72,7 @@ export class DevtoolsWorker {
   }
 
   async #open(of: OpenSession): Promise<object> {
-    // The request was on its way when the last room was taken.
+    // Another session may have taken the last place while this request was in flight.
     if (this.#isStopping || this.#used >= this.#sessionsMax) throw full();
     this.#starting += 1;
     this.#listen();

@@ -188,7 +188,7 @@ export class HeldPage implements AsyncDisposable {
   }
 }
 
-/** Refusals that a page is to blame for which has replaced its document as often. */
+/** Number of document replacements at which this refusal is the page's own fault. */
 const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
   page_navigated_away: 1,
   // A page that leads on by script once or twice may still be slow.

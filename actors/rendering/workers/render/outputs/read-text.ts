@@ -7,7 +7,7 @@ import type { ReadAnswer } from "./output.ts";
 
 export interface PageText {
   html: string;
-  /** The document's own address. */
+  /** Address of the document after redirects. */
   url: string;
   /** Base of its relative addresses. */
   baseUrl: string;
