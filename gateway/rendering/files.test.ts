@@ -126,7 +126,7 @@ describe("forms with files", () => {
       [formOf([["a.html", "x"]]), "/files", "found a.html"],
       [formOf([index, ["../x", "x"]]), "/files/1/name", "without .."],
       [formOf([index, ["/etc/x", "x"]]), "/files/1/name", "absolute"],
-      [formOf([index, index]), "/files/1/name", "index.html is there twice"],
+      [formOf([index, index]), "/files/1/name", "index.html occurs twice"],
       [formOf([index], '{"html": "x"}'), "/url", "exactly one of"],
       [formOf([]), "/url", "exactly one of"],
     ];

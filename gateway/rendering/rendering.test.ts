@@ -215,7 +215,7 @@ describe("routes of rendering", () => {
       const options = (screenshotOptions: object) => ({ ...PNG, screenshotOptions });
       const faults: [object, string, RegExp][] = [
         [{}, "/url", /exactly one of url, html and files/],
-        [options({ quality: 80 }), "/screenshotOptions/quality", /none with a png/],
+        [options({ quality: 80 }), "/screenshotOptions/quality", /no quality with type png/],
         [options({ type: "gif" }), "/screenshotOptions/type", /png.*jpeg.*webp/],
         [options({ fullpage: true }), "/screenshotOptions/fullpage", /Unknown field.*fullPage/],
         [{ ...PNG, pdfOptions: {} }, "/pdfOptions", /Unknown field/],

@@ -88,7 +88,7 @@ describe("routes of members", () => {
       [{ email: EMAIL, roles: [] }, "/roles", /an array of 1 to \d+ items/],
       [{ email: EMAIL, roles: ["King"] }, "/roles/0", /Super Administrator/],
       [{ email: EMAIL, roles: [{ id: "King" }] }, "/roles/0", /Administrator/],
-      [{ email: EMAIL, roles: ["Member", { id: "Member" }] }, "/roles", /only once/],
+      [{ email: EMAIL, roles: ["Member", { id: "Member" }] }, "/roles", /no duplicates/],
       [{ email: EMAIL, roles: ["Member"], status: "rejected" }, "/status", /accepted, pending/],
       [{ email: EMAIL, roles: ["Member"], policies: [] }, "/policies", /Unknown field/],
     ];

@@ -197,7 +197,7 @@ describe("declared endpoint", () => {
       [push({ ...ok, repository: { full_name: ["a"] } }), {}, "the entity"],
       ["no json", {}, "the entity"],
       [push({ ...ok, repository: { full_name: "x".repeat(257) } }), {}, "at most 256 characters"],
-      [push({ ...ok, repository: { full_name: "é".repeat(256) } }), {}, "a shorter entity"],
+      [push({ ...ok, repository: { full_name: "é".repeat(256) } }), {}, "entity is too long"],
       [push(ok), { "X-GitHub-Delivery": "" }, "the event's id, in header x-github-delivery"],
       [push(), {}, "the event's type, at /action"],
     ];

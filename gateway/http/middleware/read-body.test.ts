@@ -236,7 +236,7 @@ describe("readBody()", () => {
       budget.bytes = BODIES_BYTES_MAX - bytes + 1;
       const refused = await post(bytes === 2 ? body : spaces(1));
       expect(refused.status).to.equal(503);
-      expect(await refused.text()).to.contain("too many large ones");
+      expect(await refused.text()).to.contain("too many large uploads");
       while (budget.bytes > BODIES_BYTES_MAX - bytes + 1) await new Promise(setImmediate);
     }
   });
