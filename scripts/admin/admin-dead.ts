@@ -7,6 +7,7 @@ import {
   listDeadLetters,
   retryDeadLetter,
 } from "../../actors/runtime/mail/dead-letters.ts";
+import { printable, printableLines } from "./printable.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
@@ -44,7 +45,7 @@ type Letters = AsyncIterable<DeadLetter> | Iterable<DeadLetter>;
 async function show(letters: Letters): Promise<void> {
   for await (const letter of letters) {
     const buriedAt = new Date(letter.buriedAt).toISOString();
-    console.log(JSON.stringify({ ...letter, buriedAt }, undefined, 2));
+    console.log(printableLines(JSON.stringify({ ...letter, buriedAt }, undefined, 2)));
   }
 }
 
@@ -60,7 +61,7 @@ async function list(letters: Letters): Promise<void> {
       message,
       tries === 1 ? "1 try" : `${tries} tries`,
     ];
-    console.log([...columns, line.slice(0, ERROR_CHARACTERS)].join("  "));
+    console.log(printable([...columns, line.slice(0, ERROR_CHARACTERS)].join("  ")));
     count += 1;
   }
   if (count === 0) console.log("No dead letters");
@@ -75,7 +76,7 @@ async function each(
   let count = 0;
   for await (const letter of letters) {
     await act(bus, letter);
-    console.log(`${letter.sequence}  ${letter.address}  ${letter.message}  ${done}`);
+    console.log(printable(`${letter.sequence}  ${letter.address}  ${letter.message}  ${done}`));
     count += 1;
   }
   if (count === 0) console.log("No dead letters");
