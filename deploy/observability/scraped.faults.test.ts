@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { Person } from "../../gateway/oauth/testing/oauth-world.ts";
+import { SHARDS } from "../../schemas/limits.ts";
 import { METRICS } from "../../schemas/metrics.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../scripts/testing/agent-app.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
@@ -23,13 +24,13 @@ describe("metrics of a running platform", function () {
   after(() => platform?.[Symbol.asyncDispose]());
 
   const scrape = () => platform.instance.metrics();
-  /** Resolves once the series has counted at least this much. */
+  /** Resolves once the series whose text begins so have counted at least this much together. */
   const counts = (series: string, least = 1) =>
     until(
       series,
       async () => {
-        const line = (await scrape()).split("\n").find((one) => one.startsWith(`${series} `));
-        return Number(line?.split(" ")[1] ?? Number.NaN) >= least;
+        const lines = (await scrape()).split("\n").filter((one) => one.startsWith(series));
+        return lines.reduce((sum, line) => sum + Number(line.split(" ")[1]), 0) >= least;
       },
       60_000,
     );
@@ -50,7 +51,8 @@ describe("metrics of a running platform", function () {
     await counts('trunkline_commits_total{outcome="stored"}');
     await counts("trunkline_commit_actors_total");
     await counts("trunkline_commit_seconds_count");
-    await counts('trunkline_shard_takeovers_total{after="handover"}', 64);
+    // A host that is slow at its start may lose its lease and take all of them again.
+    await counts("trunkline_shard_takeovers_total{", SHARDS);
   });
 
   it("count sign-ins by their outcome", async () => {
@@ -102,7 +104,7 @@ describe("metrics of a running platform", function () {
   it("count turns and sockets of apps", async () => {
     expect((await platform.deploy("counted", AGENT_APP, AGENT_APP_CONFIG)).status).to.equal(200);
     const watcher = await platform.watch("counted", "/agents/counter/one");
-    await counts("trunkline_sockets");
+    await counts("trunkline_sockets ");
     await counts('trunkline_socket_upgrades_total{outcome="opened"}');
     await counts('trunkline_app_turns_total{outcome="done"}');
     await counts("trunkline_app_turn_seconds_count");
