@@ -10,7 +10,14 @@ import {
 import { Task } from "../../actors/runtime/tasks/task.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
-import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import {
+  addressOf,
+  cacheSubject,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";
 import { counter, counterActor } from "../testing/counter.ts";
@@ -134,6 +141,27 @@ describe("admin dead", function () {
         );
       }
     }
+  });
+
+  it("retry --all leaves a letter to the operator who acts on it, and one alone is an error", async () => {
+    for (const key of ["x", "y"]) {
+      const letter = { message: "receive", error: "refused", tries: 1, buriedAt: 1 };
+      const subject = deadSubject(addressOf("counter", key));
+      await world.bus.jetstream.jetstream().publish(subject, JSON.stringify(letter));
+    }
+    await world.bus.jetstream.jetstream().publish(cacheSubject("dead-letter.1"), "drop");
+    const { code, stderr } = await run("retry", "1");
+    expect([code, stderr]).to.deep.equal([
+      1,
+      "Cannot retry dead letter 1: another operator retries or drops it now; list the letters again in 30 s\n",
+    ]);
+    expect(await run("retry", "--all")).to.deep.equal({
+      code: 0,
+      stdout:
+        "1  counter.x  receive  left to another operator\n2  counter.y  receive  sent again\n",
+      stderr: "",
+    });
+    expect(await letters()).to.equal(1);
   });
 
   it("a retry that the bus refuses leaves the letter to the next one", async () => {

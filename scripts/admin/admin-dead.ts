@@ -7,6 +7,7 @@ import {
   listDeadLetters,
   retryDeadLetter,
 } from "../../actors/runtime/mail/dead-letters.ts";
+import { ActorError } from "../../schemas/errors.ts";
 import { printable, printableLines } from "./printable.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -75,12 +76,22 @@ async function each(
 ): Promise<void> {
   let count = 0;
   for await (const letter of letters) {
-    await act(bus, letter);
-    console.log(printable(`${letter.sequence}  ${letter.address}  ${letter.message}  ${done}`));
+    const outcome = await act(bus, letter).then(
+      () => done,
+      (error: unknown) => {
+        // Of all letters, those of another operator are left out. One alone is an error.
+        if (Array.isArray(letters) || !isTaken(error)) throw error;
+        return "left to another operator";
+      },
+    );
+    console.log(printable(`${letter.sequence}  ${letter.address}  ${letter.message}  ${outcome}`));
     count += 1;
   }
   if (count === 0) console.log("No dead letters");
 }
+
+const isTaken = (error: unknown) =>
+  error instanceof ActorError && ["conflict", "not_found"].includes(error.code);
 
 function numberOf(which: string | undefined): number {
   const sequence = Number(which);
