@@ -79,7 +79,7 @@ async function each(
     const outcome = await act(bus, letter).then(
       () => done,
       (error: unknown) => {
-        // Of all letters, those of another operator are left out. One alone is an error.
+        // A list skips letters that another operator handles; for one letter this is an error.
         if (Array.isArray(letters) || !isTaken(error)) throw error;
         return "left to another operator";
       },
