@@ -190,6 +190,7 @@ export async function startActors(
   exposeCounts(registry, "actors", counts);
   exposeGauge(registry, "actors_shards", () => host.placement.openShards);
   exposeGauge(registry, "actors_activations", () => host.activations);
+  exposeGauge(registry, "actors_calls_in_flight", () => host.callsInFlight);
   exposeGauge(registry, "app_processes", () => agents.processes.count);
   const service = new Service({
     bus,

@@ -5,6 +5,8 @@ export interface Metric {
   readonly help: string;
   /** Values of labels come from closed lists, so that the number of series is bounded. */
   readonly labels?: readonly string[];
+  /** The values of each label, where the figures come through meter.ts. Each series then exists from the start. */
+  readonly values?: Readonly<Record<string, readonly string[]>>;
 }
 
 const COUNTED = ["kind", "message"] as const;
@@ -36,7 +38,122 @@ export const METRICS = {
   },
   actors_shards: { type: "gauge", help: "Shards that this process owns" },
   actors_activations: { type: "gauge", help: "Actors in memory" },
+  actors_calls_in_flight: {
+    type: "gauge",
+    help: "Calls that hosts have not answered; above 32,768 a process answers busy",
+  },
+  commits_total: {
+    type: "counter",
+    help: "Commits of actors' changes: stored, refused by the bus, or of a host that lost its journal",
+    values: { outcome: ["stored", "refused", "lost"] },
+  },
+  commit_actors_total: {
+    type: "counter",
+    help: "Actors whose changes the stored commits hold",
+    values: {},
+  },
+  commit_seconds: { type: "histogram", help: "Time of a stored commit", values: {} },
+  shard_takeovers_total: {
+    type: "counter",
+    help: "Shards that this process took: after the death of their host, or free ones, such as handed-over ones",
+    values: { after: ["death", "handover"] },
+  },
+  host_restarts_total: {
+    type: "counter",
+    help: "Times that a host lost its lease or its journal and took all its shards again",
+    values: {},
+  },
   app_processes: { type: "gauge", help: "Processes of apps" },
+  app_processes_ended_total: {
+    type: "counter",
+    help: "Processes of apps that ended while in use: at a bound of memory or time, or otherwise",
+    values: { reason: ["bound", "other"] },
+  },
+  app_turns_total: {
+    type: "counter",
+    help: "Turns in processes of apps: requests, events, alarms and messages of sockets",
+    values: { outcome: ["done", "failed"] },
+  },
+  app_turn_seconds: {
+    type: "histogram",
+    help: "Time of these turns",
+    values: {},
+  },
+  webhooks_received_total: {
+    type: "counter",
+    help: "Events at declared endpoints: accepted, repeated by their sender, refused, or failed by a fault of ours",
+    values: { outcome: ["accepted", "repeated", "refused", "failed"] },
+  },
+  webhook_posts_total: {
+    type: "counter",
+    help: "Tries of outgoing webhooks: answered 2xx, answered otherwise, without an answer, or put off",
+    values: { outcome: ["delivered", "refused", "unreachable", "deferred"] },
+  },
+  webhook_post_seconds: {
+    type: "histogram",
+    help: "Time of a try that left, to the end of the answer",
+    values: {},
+  },
+  crawl_pages_total: {
+    type: "counter",
+    help: "Pages of crawls by their outcome",
+    values: {
+      outcome: ["fetched", "redirected", "disallowed", "skipped", "failed", "out_of_time"],
+    },
+  },
+  crawl_page_seconds: {
+    type: "histogram",
+    help: "Time to load a page, by HTTP alone or in a browser",
+    values: { way: ["http", "browser"] },
+  },
+  git_operations_total: {
+    type: "counter",
+    help: "Fetches and pushes of git clients; a push whose refs its rules refuse is done",
+    values: { operation: ["fetch", "push"], outcome: ["done", "refused", "failed"] },
+  },
+  git_operation_seconds: {
+    type: "histogram",
+    help: "Time of these operations",
+    values: { operation: ["fetch", "push"] },
+  },
+  git_processes_running: { type: "gauge", help: "Processes of git that work", values: {} },
+  git_processes_max: {
+    type: "gauge",
+    help: "Processes of git that may work at a time; more requests wait",
+    values: {},
+  },
+  git_requests_waiting: {
+    type: "gauge",
+    help: "Requests that wait for a process of git; 128 at most",
+    values: {},
+  },
+  sockets: { type: "gauge", help: "Open WebSockets; 10,000 at most", values: {} },
+  socket_upgrades_total: {
+    type: "counter",
+    help: "Requests for a WebSocket: opened, refused, or refused because all are in use",
+    values: { outcome: ["opened", "refused", "full"] },
+  },
+  logins_total: {
+    type: "counter",
+    help: "Sign-ins by password: good, wrong, refused after too many tries, or failed by a fault of ours",
+    values: { outcome: ["good", "wrong", "limited", "failed"] },
+  },
+  login_seconds: { type: "histogram", help: "Time of a sign-in by password", values: {} },
+  gateway_messages_total: {
+    type: "counter",
+    help: "Tasks that gateways' workers handled: upkeep and imports of repositories",
+    labels: COUNTED,
+  },
+  gateway_refusals_total: {
+    type: "counter",
+    help: "Tasks that gateways' workers refused or failed at",
+    labels: COUNTED,
+  },
+  gateway_seconds_total: {
+    type: "counter",
+    help: "Time of these tasks from arrival to answer",
+    labels: COUNTED,
+  },
   browser_messages_total: {
     type: "counter",
     help: "Tasks that browser workers handled",
@@ -93,6 +210,6 @@ const METRIC_PREFIX = "trunkline_";
 
 /** Returns name, help and labels of a metric as the library prom-client takes them. */
 export function declaredMetric(name: MetricName) {
-  const { help, labels = [] }: Metric = METRICS[name];
+  const { help, values = {}, labels = Object.keys(values) }: Metric = METRICS[name];
   return { name: `${METRIC_PREFIX}${name}`, help, labelNames: [...labels] };
 }

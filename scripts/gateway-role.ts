@@ -19,6 +19,7 @@ import { BusLiveUpdates } from "../actors/runtime/bus/live.ts";
 import { BusActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { RowNames } from "../actors/runtime/commit/stored-subjects.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
+import { exposeCounts } from "../actors/runtime/observe/metrics.ts";
 import { Service } from "../actors/runtime/observe/service.ts";
 import { ServiceCounts } from "../actors/runtime/observe/service-counts.ts";
 import { BlobStore } from "../actors/runtime/store/blob-store.ts";
@@ -34,7 +35,6 @@ import { readAuthorities } from "../gateway/repositories/import/git-authorities.
 import { importWorker } from "../gateway/repositories/import/import-worker.ts";
 import { openRepositories } from "../gateway/repositories/open-repositories.ts";
 import { upkeepWorker } from "../gateway/repositories/upkeep/upkeep-worker.ts";
-import type { TaskContract } from "../schemas/contract.ts";
 import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
@@ -81,8 +81,8 @@ export async function startGatewayRole(
   const tokens = new TokenFinder({ actors, live, now });
   const git = await gitService({ actors, blobs, dataDir, now, tokens, publicUrl, sizes });
   const rows = new RowNames(bus, { buckets });
-  const shared = { bus, clock, logger };
-  const upkeep = startWorker(shared, gitUpkeep, upkeepWorker(git.parts, { blobs, rows }));
+  const shared = { bus, clock, logger, counts: taskCounts(registry) };
+  const upkeep = startWorker(shared, upkeepWorker(git.parts, { blobs, rows }));
   // The bus keeps this message until actors run.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
   const policy = createAddressPolicy(config.egress);
@@ -91,7 +91,6 @@ export async function startGatewayRole(
   const agents = new EgressAgents({ guard, ...(authorities !== undefined && { ca: authorities }) });
   const imports = startWorker(
     shared,
-    repoImport,
     importWorker({
       ...git.parts,
       resolve: createResolver({ policy }),
@@ -150,14 +149,22 @@ export async function startGatewayRole(
   };
 }
 
+/** Counts the tasks of this role's workers, and shows the counts. */
+function taskCounts(registry: Registry): ServiceCounts {
+  const named = [gitUpkeep, repoImport].map(
+    ({ kind, messages }) => [kind, new Set(Object.keys(messages))] as const,
+  );
+  const counts = new ServiceCounts(new Map(named));
+  exposeCounts(registry, "gateway", counts);
+  return counts;
+}
+
 /** Starts a worker of one kind of task. */
 function startWorker(
-  shared: Pick<WorkerHostParts, "bus" | "clock" | "logger">,
-  { kind, messages }: TaskContract,
+  shared: Omit<WorkerHostParts, "definitions">,
   definition: AnyWorkerDefinition,
 ): WorkerHost {
-  const counts = new ServiceCounts(new Map([[kind, new Set(Object.keys(messages))]]));
-  const host = new WorkerHost({ ...shared, counts, definitions: [definition] });
+  const host = new WorkerHost({ ...shared, definitions: [definition] });
   host.start();
   return host;
 }

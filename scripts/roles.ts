@@ -4,7 +4,7 @@ import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
 import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
-import { exposeGauge } from "../actors/runtime/observe/metrics.ts";
+import { exposeGauge, exposeMeter } from "../actors/runtime/observe/metrics.ts";
 import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { StepRecorder } from "../actors/runtime/observe/request-steps.ts";
 import { awaitData } from "../deploy/await-data.ts";
@@ -159,6 +159,7 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
   await prepareData(bus, context, role);
   if (!queuesExposed) {
     const readsTasks = login.role === undefined || role === "actors";
+    exposeMeter(registry);
     exposeQueues({ bus, clock, logger, registry, readsTasks });
     const recorder = new StepRecorder({ bus, clock, registry });
     void bus.connection.closed().then(() => recorder.stop());

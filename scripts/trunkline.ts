@@ -5,6 +5,7 @@ import { adminDead } from "./admin/admin-dead.ts";
 import { adminShards } from "./admin/admin-shards.ts";
 import { adminTasks } from "./admin/admin-tasks.ts";
 import { adminTrace } from "./admin/admin-trace.ts";
+import { printableLines } from "./admin/printable.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
 
@@ -59,10 +60,10 @@ async function main(parameters: string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof UsageError)) {
-      console.error(error instanceof Error ? error.message : error);
+      console.error(error instanceof Error ? printableLines(error.message) : error);
       return 1;
     }
-    console.error(`${error.message}\n${error.hint ?? HINT}`);
+    console.error(`${printableLines(error.message)}\n${error.hint ?? HINT}`);
     return 2;
   }
 }

@@ -132,6 +132,11 @@ export class ActorHost {
     return this.#activations.count;
   }
 
+  /** Calls that are not answered yet. */
+  get callsInFlight(): number {
+    return this.#callsInFlight;
+  }
+
   /** Joins the hosts: takes a lease, and then the shards that fall to it. */
   async start(): Promise<void> {
     const { bus } = this.#parts;

@@ -4,32 +4,16 @@ import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
 import { expect } from "chai";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { parse } from "yaml";
 import { z } from "zod";
 import { declaredMetric, METRICS, type MetricName } from "../../schemas/metrics.ts";
+import { alertRules } from "./alert-rules.ts";
 
 const read = (file: string) => readFileSync(join(import.meta.dirname, file), "utf8");
 
 /** Labels that Prometheus adds to what it scrapes. */
 const SCRAPED = ["job", "instance"];
 
-const Rule = z.strictObject({
-  alert: z.string().regex(/^Trunkline[A-Za-z]+$/),
-  expr: z.string(),
-  for: z
-    .string()
-    .regex(/^\d+[smh]$/)
-    .optional(),
-  labels: z.strictObject({ severity: z.enum(["page", "ticket"]) }),
-  annotations: z.strictObject({
-    summary: z.string(),
-    runbook: z.string().regex(/^docs\/operate\/runbook\.md#[a-z0-9-]+$/),
-  }),
-});
-const rules = z
-  .strictObject({ groups: z.array(z.strictObject({ name: z.string(), rules: z.array(Rule) })) })
-  .parse(parse(read("alerts.yaml")))
-  .groups.flatMap((group) => group.rules);
+const rules = alertRules();
 
 const GridPos = z.strictObject({ h: z.int(), w: z.int(), x: z.int(), y: z.int() });
 const Panel = z.object({
@@ -132,11 +116,6 @@ describe("what is shipped for monitoring", () => {
     const unused = (Object.keys(METRICS) as MetricName[])
       .map((key) => declaredMetric(key).name)
       .filter((name) => !asked.includes(name));
-    expect(unused).to.deep.equal([
-      "trunkline_browser_refusals_total",
-      "trunkline_browser_seconds_total",
-      // Lost steps of requests harm no client.
-      "trunkline_trace_steps_dropped_total",
-    ]);
+    expect(unused).to.deep.equal([]);
   });
 });

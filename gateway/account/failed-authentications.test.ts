@@ -7,6 +7,7 @@ import {
   AUTHENTICATION_WAITING_MAX,
   AUTHENTICATION_WINDOW_MS,
   FailedAuthentications,
+  SLOWED_LOOKUP_MS,
   SLOWED_LOOKUPS_MAX,
 } from "./failed-authentications.ts";
 
@@ -15,7 +16,7 @@ describe("FailedAuthentications", () => {
   let failed: FailedAuthentications;
   beforeEach(() => {
     now = 1_000;
-    failed = new FailedAuthentications(() => now);
+    failed = new FailedAuthentications(() => now, 0);
   });
   const begin = (address: string, identity: string, proof: string) =>
     failed.begin(address, { identity, proof });
@@ -86,6 +87,30 @@ describe("FailedAuthentications", () => {
     expect(begun).to.deep.equal(Array.from(begun.keys()));
     // No place is lost.
     for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) await begin("a", `after ${i}`, "bad");
+  });
+
+  it("begin() admits as many lookups at once from an address as may fail, and then a few", async () => {
+    const begun: Attempt[] = [];
+    const together = AUTHENTICATION_FAILURES_MAX + SLOWED_LOOKUPS_MAX;
+    for (let i = 0; i < together; i++) begun.push(await begin("a", `invented ${i}`, "bad"));
+    let isBegun = false;
+    const next = begin("a", "one more", "bad").then(() => {
+      isBegun = true;
+    });
+    await begin("b", "x", "right");
+    expect(isBegun).to.equal(false);
+    for (const attempt of begun) attempt.settle("unknown");
+    await next;
+  });
+
+  it("begin() gives each place of an address that failed too often away after SLOWED_LOOKUP_MS", async () => {
+    failed = new FailedAuthentications(() => now);
+    await invent("a", AUTHENTICATION_FAILURES_MAX);
+    const startedAt = performance.now();
+    const turns = 5;
+    for (let i = 0; i < turns * SLOWED_LOOKUPS_MAX; i++)
+      await settle("a", `${i}`, "bad", "unknown");
+    expect(performance.now() - startedAt).to.be.at.least((turns - 1) * (SLOWED_LOOKUP_MS - 1));
   });
 
   it("begin() counts unsettled guesses, and each credential once", async () => {

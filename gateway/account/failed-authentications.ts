@@ -17,7 +17,12 @@ export const AUTHENTICATION_WINDOW_MS = 60_000;
  * the others.
  */
 export const SLOWED_LOOKUPS_MAX = 4;
-/** Requests from such an address that wait for a lookup: a second's worth; each holds a connection. */
+/**
+ * How long each of these lookups keeps its place: 200 lookups a second, some percent of a core, whatever an address
+ * invents. Without it each answer begins the next guess.
+ */
+export const SLOWED_LOOKUP_MS = 20;
+/** Requests from such an address that wait for a lookup: 5 s of them; each holds a connection. */
 export const AUTHENTICATION_WAITING_MAX = 1_000;
 /** Addresses, identities at addresses, and good credentials that a gateway remembers: some megabytes. */
 export const AUTHENTICATION_CLIENTS_MAX = 10_000;
@@ -44,9 +49,14 @@ interface Count {
   pending: Set<string>;
 }
 
-/** Lookups from one address that has failed too often. */
+/** Lookups under way from one address. */
 interface Lane {
-  running: number;
+  /**
+   * Credentials of lookups that began below the limit of failures, with their number. Each credential may fail once, so
+   * together they are bounded by what is left of the limit.
+   */
+  free: Map<string, number>;
+  slowed: number;
   waiting: (() => void)[];
 }
 
@@ -57,14 +67,16 @@ interface Lane {
  */
 export class FailedAuthentications {
   readonly #now: () => number;
+  readonly #slowedLookupMs: number;
   readonly #addresses = new Map<string, Count>();
   readonly #identities = new Map<string, Count>();
   readonly #lanes = new Map<string, Lane>();
   /** Identities and proofs that were good, the latest last. */
   readonly #good = new Set<string>();
 
-  constructor(now: () => number) {
+  constructor(now: () => number, slowedLookupMs = SLOWED_LOOKUP_MS) {
     this.#now = now;
+    this.#slowedLookupMs = slowedLookupMs;
   }
 
   /** Refuses as `rate_limited` if the credential must not be looked up now. */
@@ -76,7 +88,7 @@ export class FailedAuthentications {
     if (count.failures + others >= AUTHENTICATION_FAILURES_MAX) throw this.#refusal(count);
     count.pending.add(proof);
     try {
-      const leave = await this.#enter(address);
+      const leave = await this.#enter(address, name);
       const settle: Attempt["settle"] = (outcome) => {
         leave();
         count.pending.delete(proof);
@@ -90,20 +102,37 @@ export class FailedAuthentications {
     }
   }
 
-  /** Waits for a place if the address has failed too often. Returns how to leave it. */
-  async #enter(address: string): Promise<() => void> {
+  /** Waits for a place if the address has failed too often, or may have when its lookups end. Returns how to leave it. */
+  async #enter(address: string, name: string): Promise<() => void> {
     const count = this.#count(this.#addresses, address);
-    if (count.failures < AUTHENTICATION_FAILURES_MAX) return () => {};
-    const lane = this.#lanes.get(address) ?? { running: 0, waiting: [] };
+    const lane: Lane = this.#lanes.get(address) ?? { free: new Map(), slowed: 0, waiting: [] };
     this.#lanes.set(address, lane);
-    if (lane.running < SLOWED_LOOKUPS_MAX) lane.running++;
+    const end = () => {
+      if (lane.free.size + lane.slowed === 0) this.#lanes.delete(address);
+    };
+    const others = lane.free.size - Number(lane.free.has(name));
+    if (count.failures + others < AUTHENTICATION_FAILURES_MAX) {
+      lane.free.set(name, (lane.free.get(name) ?? 0) + 1);
+      return () => {
+        const left = (lane.free.get(name) ?? 1) - 1;
+        if (left > 0) lane.free.set(name, left);
+        else lane.free.delete(name);
+        end();
+      };
+    }
+    if (lane.slowed < SLOWED_LOOKUPS_MAX) lane.slowed++;
     else if (lane.waiting.length >= AUTHENTICATION_WAITING_MAX) throw this.#refusal(count);
     else await new Promise<void>((resolve) => lane.waiting.push(resolve));
-    return () => {
+    const beganAt = performance.now();
+    const pass = () => {
       const next = lane.waiting.shift();
       // The place passes to the next waiting lookup.
-      if (next) next();
-      else if (--lane.running === 0) this.#lanes.delete(address);
+      if (next) return next();
+      lane.slowed--;
+      end();
+    };
+    return () => {
+      setTimeout(pass, Math.max(0, beganAt + this.#slowedLookupMs - performance.now())).unref();
     };
   }
 

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
+import { countWork, watchLevel } from "../../schemas/meter.ts";
 
 /** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
 const SOCKETS_MAX = 10_000;
@@ -49,6 +50,7 @@ export function socketRouter(
   const servers = new SocketServers();
   let closing = false;
   let admitting = 0;
+  const unwatch = watchLevel("sockets", () => servers.count);
   return {
     upgrade,
     close,
@@ -63,7 +65,8 @@ export function socketRouter(
     const url = URL.parse(request.url ?? "", "http://gateway.invalid");
     const route = url && routes.find((one) => one.match(url, request));
     if (!route) refuse(stream, { status: 404 });
-    else if (closing || servers.clients().length + admitting >= socketsMax) {
+    else if (closing || servers.count + admitting >= socketsMax) {
+      countWork("socket_upgrades_total", { outcome: "full" });
       refuse(stream, { status: 503, headers: { "Retry-After": "1" } });
     } else void admit(route);
 
@@ -77,6 +80,7 @@ export function socketRouter(
         if (stream.destroyed) return;
         if ("refuse" in admission) {
           const { status, contentType, text, headers } = admission.refuse;
+          countWork("socket_upgrades_total", { outcome: "refused" });
           refuse(stream, { status, text, headers: { ...headers, "Content-Type": contentType } });
           return;
         }
@@ -84,9 +88,11 @@ export function socketRouter(
         servers.of(messageBytesMax).handleUpgrade(request, stream, head, (socket) => {
           // A broken frame closes the socket by itself, with the code that says why.
           socket.on("error", ignore);
+          countWork("socket_upgrades_total", { outcome: "opened" });
           admission.accept(socket, stream);
         });
       } catch (error) {
+        countWork("socket_upgrades_total", { outcome: "refused" });
         refuse(stream, refusalAnswer(error));
       } finally {
         admitting -= 1;
@@ -115,6 +121,7 @@ export function socketRouter(
     closing = true;
     for (const socket of servers.clients()) socket.close(1001, "the gateway stops");
     await servers.close();
+    unwatch();
   }
 }
 
@@ -126,6 +133,10 @@ class SocketServers {
     const server = this.#servers.get(maxPayload) ?? makeServer(maxPayload);
     this.#servers.set(maxPayload, server);
     return server;
+  }
+
+  get count(): number {
+    return this.#servers.values().reduce((sum, { clients }) => sum + clients.size, 0);
   }
 
   clients(): WebSocket[] {

@@ -8,10 +8,11 @@ import { LOGIN_WINDOW_MS } from "../../schemas/account/limits.ts";
 import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { FailedAuthentications } from "../account/failed-authentications.ts";
+import { networkOf } from "../account/network-of.ts";
 import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
 import { Interactions } from "../account/pages/interactions.ts";
 import { KnownBrowsers } from "../account/pages/known-browsers.ts";
-import { networkOf, readForm } from "../account/pages/visit.ts";
+import { readForm } from "../account/pages/visit.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { FormMarks } from "../pages/form-marks.ts";
 import { linkBelow } from "../pages/page.ts";
@@ -25,6 +26,8 @@ import { KnownIntrospections } from "./tokens/known-introspections.ts";
 export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
 /** Authorization requests from one address in a window. Each is stored until a person decides. */
 export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
+/** Sign-outs from one address in a window that name a client. Each looks the client up. */
+export const SIGN_OUTS_PER_ADDRESS_MAX = 600;
 
 interface OAuthOptions {
   actors: ActorClient;
@@ -84,9 +87,11 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     }),
   );
   const showError = pageError({ link });
+  const { limitAuthorizations, limitSignOuts } = addressLimits(actors);
   const stepsAt: Record<string, RequestHandler[]> = {
     "/oauth2/auth": [limitAuthorizations, toLibrary],
     "/oauth2/introspect": [introspections.handler(toLibrary)],
+    "/oauth2/logout": [limitSignOuts, toLibrary],
   };
   router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
@@ -117,16 +122,6 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     response.redirect(303, link(`${path}?${query}`));
   }
 
-  /** Limits authorization requests, because each is stored until a person decides, or for ten minutes. */
-  async function limitAuthorizations(request: Request, _response: Response, next: () => void) {
-    const window = { limit: AUTHORIZATIONS_PER_ADDRESS_MAX, windowMs: LOGIN_WINDOW_MS };
-    const key = `authorize-from ${networkOf(request.ip ?? "")}`;
-    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
-    if (allowed) return next();
-    const text = "Cannot authorize: too many requests came from this address";
-    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
-  }
-
   async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
     const provider = await holder.provider();
     // Endpoints for programs set no browser cookie.
@@ -140,6 +135,31 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     request.originalUrl = link(request.url);
     await provider.callback()(request, response);
   }
+}
+
+/** Limits the requests of one address that people make in their browsers, before oidc-provider looks a client up. */
+function addressLimits(actors: ActorClient) {
+  async function take(act: string, request: Request, limit: number): Promise<void> {
+    const window = { limit, windowMs: LOGIN_WINDOW_MS };
+    const key = `${act}-from ${networkOf(request.ip ?? "")}`;
+    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+    if (allowed) return;
+    const text = `Cannot ${act}: too many requests came from this address`;
+    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+  }
+  return {
+    /** Limits requests that are stored until a person decides, or for ten minutes. */
+    async limitAuthorizations(request: Request, _response: Response, next: () => void) {
+      await take("authorize", request, AUTHORIZATIONS_PER_ADDRESS_MAX);
+      next();
+    },
+    /** Limits sign-outs that name a client. */
+    async limitSignOuts(request: Request, _response: Response, next: () => void) {
+      const { client_id, id_token_hint } = request.query;
+      if (client_id ?? id_token_hint) await take("sign-out", request, SIGN_OUTS_PER_ADDRESS_MAX);
+      next();
+    },
+  };
 }
 
 /** Keeps the connection between a window and the client's page that opened it. All other paths cut it. */

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
 import { SHARDS } from "../../schemas/limits.ts";
-import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { Person } from "../oauth/testing/oauth-world.ts";
@@ -250,6 +250,7 @@ describe("operation of an installation by REST", function () {
     expect((await ask(one, { cookie: first })).status).to.equal(404);
     // The receiver refuses the message again, still under the same request id.
     await until("the next letter", async () => (await list()).length === 1);
+    expect((await list())[0].request_id).to.equal("made-it");
     await bury("made-it-too");
     await until("both", async () => (await list()).length === 2);
     const [next, last] = await list();
@@ -262,6 +263,29 @@ describe("operation of an installation by REST", function () {
     expect(await list()).to.deep.equal([]);
     expect((await ask(one, dropping)).status).to.equal(404);
     expect((await ask("/installation/dead-letters/0", { cookie: first })).status).to.equal(400);
+  });
+
+  it("one of a retry and a drop at the same moment wins, and the other is refused", async () => {
+    const letters = async () =>
+      (await ask("/installation/dead-letters", { cookie: first })).body.result;
+    const subject = deadSubject(addressOf("account", platform.credentials.account_id));
+    const letter = { message: "unknown", error: "refused", tries: 1, buriedAt: Date.now() };
+    await bus.jetstream.jetstream().publish(subject, JSON.stringify(letter));
+    const [{ sequence }] = await letters();
+    const path = `/installation/dead-letters/${sequence}`;
+    const acts = await Promise.all([
+      ask(`${path}/retry`, { method: "POST", cookie: first }),
+      ask(path, { method: "DELETE", cookie: first }),
+    ]);
+    const statuses = acts.map(({ status }) => status).sort();
+    expect(statuses[0]).to.equal(200);
+    expect(statuses[1]).to.be.oneOf([404, 409]);
+    const [refused] = acts.filter(({ status }) => status !== 200);
+    expect(refused?.body.errors[0].message).to.match(/^Cannot (retry|drop|find) dead letter \d+: /);
+    // A retried one is refused again: by the actor, which does not know the message.
+    for (const one of await letters()) {
+      await ask(`/installation/dead-letters/${one.sequence}`, { method: "DELETE", cookie: first });
+    }
   });
 
   it("lets administrators add others, and keeps the last one", async () => {

@@ -1,7 +1,23 @@
 import { expect } from "chai";
 import type { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { listDeadLetters, retryDeadLetter } from "../../actors/runtime/mail/dead-letters.ts";
-import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { WriteRefused } from "../../actors/runtime/bus/atomic-batch.ts";
+import { requestIdOf, traceOf } from "../../actors/runtime/lib/trace.ts";
+import {
+  dropDeadLetter,
+  listDeadLetters,
+  retryDeadLetter,
+} from "../../actors/runtime/mail/dead-letters.ts";
+import { Task } from "../../actors/runtime/tasks/task.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
+import {
+  addressOf,
+  cacheSubject,
+  deadSubject,
+  mailSubject,
+  STREAMS,
+  shardOf,
+} from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";
 import { counter, counterActor } from "../testing/counter.ts";
@@ -89,11 +105,119 @@ describe("admin dead", function () {
     await buryMail("x", 2);
     const [letter] = await Array.fromAsync(listDeadLetters(world.bus));
     if (!letter) throw new Error("no letter");
+    const { address, message, input, sequence, buriedAt } = letter;
+    const payload = JSON.stringify({ from: "operator", message, input });
+    const sent = { msgID: `dead-${sequence}-${buriedAt}` };
+    const subject = mailSubject(shardOf(address), address);
+    await world.bus.jetstream.jetstream().publish(subject, payload, sent);
     await retryDeadLetter(world.bus, letter);
-    await retryDeadLetter(world.bus, letter); // Also as a second operator at the same time.
+    expect(await letters()).to.equal(0);
     expect(await world.mailWaiting()).to.equal(1);
     await world.host();
     await until("the effect", async () => (await count("x")) === 2);
+  });
+
+  it("of operators who act on one letter at the same time, one wins, and the others learn it", async () => {
+    const acts = [retryDeadLetter, dropDeadLetter, dropDeadLetter, retryDeadLetter];
+    const buried = { message: "receive", error: "refused", tries: 1, buriedAt: 1 };
+    for (const index of acts.keys()) {
+      const subject = deadSubject(addressOf("counter", `${index}`));
+      await world.bus.jetstream.jetstream().publish(subject, JSON.stringify(buried));
+      const [letter] = await Array.fromAsync(listDeadLetters(world.bus));
+      if (!letter) throw new Error("no letter");
+      const turned = acts.map((_, at) => acts[(at + index) % acts.length] ?? dropDeadLetter);
+      const before = await world.mailWaiting();
+      const done = await Promise.allSettled(turned.map((act) => act(world.bus, letter)));
+      const winners = turned.filter((_, at) => done[at]?.status === "fulfilled");
+      expect(winners).to.have.length(1);
+      const sent = (await world.mailWaiting()) - before;
+      expect(sent).to.equal(winners[0] === retryDeadLetter ? 1 : 0);
+      expect(await letters()).to.equal(0);
+      for (const one of done) {
+        if (one.status === "fulfilled") continue;
+        expect(one.reason).to.be.instanceOf(ActorError);
+        expect(one.reason.message).to.match(
+          /^Cannot (retry|drop) dead letter \d+: another operator (retries or drops it now; list the letters again in 30 s|has retried or dropped it)$/,
+        );
+      }
+    }
+  });
+
+  it("retry --all leaves a letter to the operator who acts on it, and one alone is an error", async () => {
+    for (const key of ["x", "y"]) {
+      const letter = { message: "receive", error: "refused", tries: 1, buriedAt: 1 };
+      const subject = deadSubject(addressOf("counter", key));
+      await world.bus.jetstream.jetstream().publish(subject, JSON.stringify(letter));
+    }
+    await world.bus.jetstream.jetstream().publish(cacheSubject("dead-letter.1"), "drop");
+    const { code, stderr } = await run("retry", "1");
+    expect([code, stderr]).to.deep.equal([
+      1,
+      "Cannot retry dead letter 1: another operator retries or drops it now; list the letters again in 30 s\n",
+    ]);
+    expect(await run("retry", "--all")).to.deep.equal({
+      code: 0,
+      stdout:
+        "1  counter.x  receive  left to another operator\n2  counter.y  receive  sent again\n",
+      stderr: "",
+    });
+    expect(await letters()).to.equal(1);
+  });
+
+  it("a retry that the bus refuses leaves the letter to the next one", async () => {
+    const letter = { message: "pdf", error: "no browser", tries: 3, buriedAt: 1 };
+    const task = { subject: "task.render.interactive", id: "one", key: "k" };
+    const { jetstream } = world.bus;
+    const [subject, full] = [deadSubject(addressOf("render", "k")), JSON.stringify({ id: "t" })];
+    await jetstream.jetstream().publish(subject, JSON.stringify({ ...letter, task }));
+    const tasks = Array.from({ length: LANE_TASKS_MAX }, () =>
+      jetstream.jetstream().publish(task.subject, full),
+    );
+    await Promise.all(tasks);
+    const [found] = await Array.fromAsync(listDeadLetters(world.bus));
+    if (!found) throw new Error("no letter");
+    const refused = await retryDeadLetter(world.bus, found).catch((error: unknown) => error);
+    expect(refused).to.be.instanceOf(WriteRefused);
+    await jetstream.streams.purge(STREAMS.tasks, { filter: task.subject });
+    // The claim of the refused retry ends within a second.
+    const retry = () => retryDeadLetter(world.bus, found).then(() => true);
+    await until("the retry", () => retry().catch(() => false));
+    expect(await letters()).to.equal(0);
+    expect(await world.count(STREAMS.tasks, task.subject)).to.equal(1);
+  });
+
+  it("retry keeps the id of the request that made the letter, in mail and in tasks", async () => {
+    const { jetstream } = world.bus;
+    const letter = { message: "receive", input: {}, error: "refused", tries: 1, buriedAt: 1 };
+    const requestId = "made.it-1";
+    const task = { subject: "task.render.batch", id: "one", key: "k" };
+    for (const more of [{ requestId }, { requestId, task }]) {
+      const subject = deadSubject(addressOf("counter", "x"));
+      await jetstream.jetstream().publish(subject, JSON.stringify({ ...letter, ...more }));
+    }
+    expect((await run("retry", "--all")).code).to.equal(0);
+    const mailOf = mailSubject(shardOf(addressOf("counter", "x")), addressOf("counter", "x"));
+    const mail = await jetstream.streams.getMessage(STREAMS.mail, { last_by_subj: mailOf });
+    expect(requestIdOf(traceOf(mail?.header))).to.equal(requestId);
+    const waiting = await jetstream.streams.getMessage(STREAMS.tasks, {
+      last_by_subj: task.subject,
+    });
+    expect(requestIdOf(Task.parse(waiting?.json()).trace)).to.equal(requestId);
+  });
+
+  it("escapes control characters of what it prints", async () => {
+    const letter = { message: "\u001b[2Jhidden", error: "\u001b]0;title\u0007\u009b2J", tries: 1 };
+    await world.bus.jetstream
+      .jetstream()
+      .publish(deadSubject("counter.x"), JSON.stringify({ ...letter, buriedAt: 1 }));
+    const { stdout: listed } = await run("list");
+    expect(listed).to.include("\\u001b[2Jhidden  1 try  \\u001b]0;title\\u0007\\u009b2J\n");
+    const { stdout: shown } = await run("show", "1");
+    expect(JSON.parse(shown)).to.deep.include(letter);
+    const { stdout: dropped } = await run("drop", "1");
+    for (const text of [listed, shown, dropped]) {
+      expect(text).to.not.match(/(?!\n)\p{Cc}/u);
+    }
   });
 
   it("--all takes every letter there is, and not those that its own work makes", async () => {

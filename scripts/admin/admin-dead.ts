@@ -7,6 +7,8 @@ import {
   listDeadLetters,
   retryDeadLetter,
 } from "../../actors/runtime/mail/dead-letters.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { printable, printableLines } from "./printable.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
@@ -44,7 +46,7 @@ type Letters = AsyncIterable<DeadLetter> | Iterable<DeadLetter>;
 async function show(letters: Letters): Promise<void> {
   for await (const letter of letters) {
     const buriedAt = new Date(letter.buriedAt).toISOString();
-    console.log(JSON.stringify({ ...letter, buriedAt }, undefined, 2));
+    console.log(printableLines(JSON.stringify({ ...letter, buriedAt }, undefined, 2)));
   }
 }
 
@@ -60,7 +62,7 @@ async function list(letters: Letters): Promise<void> {
       message,
       tries === 1 ? "1 try" : `${tries} tries`,
     ];
-    console.log([...columns, line.slice(0, ERROR_CHARACTERS)].join("  "));
+    console.log(printable([...columns, line.slice(0, ERROR_CHARACTERS)].join("  ")));
     count += 1;
   }
   if (count === 0) console.log("No dead letters");
@@ -74,12 +76,22 @@ async function each(
 ): Promise<void> {
   let count = 0;
   for await (const letter of letters) {
-    await act(bus, letter);
-    console.log(`${letter.sequence}  ${letter.address}  ${letter.message}  ${done}`);
+    const outcome = await act(bus, letter).then(
+      () => done,
+      (error: unknown) => {
+        // A list skips letters that another operator handles; for one letter this is an error.
+        if (Array.isArray(letters) || !isTaken(error)) throw error;
+        return "left to another operator";
+      },
+    );
+    console.log(printable(`${letter.sequence}  ${letter.address}  ${letter.message}  ${outcome}`));
     count += 1;
   }
   if (count === 0) console.log("No dead letters");
 }
+
+const isTaken = (error: unknown) =>
+  error instanceof ActorError && ["conflict", "not_found"].includes(error.code);
 
 function numberOf(which: string | undefined): number {
   const sequence = Number(which);

@@ -46,6 +46,24 @@ describe("admin trace", function () {
     expect(lines[4]).to.match(/^[\d.]+ ms +[\d.]+ ms +mail +counter stumble k +conflict$/);
   });
 
+  it("escapes control characters of log lines and errors", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    const recorder = new StepRecorder({ bus: world.bus, clock, registry: new Registry() });
+    recordStep({
+      ...{ run: "a1", request: "steered", way: "log", name: "page \u001b[2J\u009b\nGET /forged" },
+      ...{ at: Date.now(), ms: 0, level: "warn", error: "\u001b]0;title\u0007" },
+    });
+    recorder.stop();
+    let shown = "";
+    await until("the line", async () => {
+      shown = (await trunkline(["admin", "trace", "steered"], world.url)).stdout;
+      return shown !== "";
+    });
+    expect(shown).to.include("page \\u001b[2J\\u009b\\u000aGET /forged");
+    expect(shown).to.include("warn \\u001b]0;title\\u0007\n");
+    expect(shown).to.not.match(/(?!\n)\p{Cc}/u);
+  });
+
   for (const parameters of [[], ["a", "b"], ["a b"], ["x".repeat(129)]]) {
     it(`refuses ${JSON.stringify(parameters).slice(0, 20)} before it asks the bus`, async () => {
       const failure = await adminTrace(parameters, {}).catch((error: unknown) => error);

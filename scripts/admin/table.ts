@@ -1,18 +1,22 @@
 /** Prints a table with aligned columns: text to the left, numbers to the right. */
+import { printable } from "./printable.ts";
+
+/** Escapes what a terminal would obey. */
 export function table(
   heading: readonly string[],
   rows: readonly (readonly (string | number)[])[],
 ): string {
-  const widths = heading.map((name, column) =>
-    Math.max(name.length, ...rows.map((row) => String(row[column]).length)),
+  const texts = [heading, ...rows].map((row) => row.map((cell) => printable(String(cell))));
+  const widths = heading.map((_, column) =>
+    Math.max(...texts.map((row) => row[column]?.length ?? 0)),
   );
-  return [heading, ...rows]
+  return texts
     .map((row) =>
       row
         .map((cell, column) => {
           const width = widths[column] ?? 0;
           const figure = typeof rows[0]?.[column] === "number";
-          return figure ? String(cell).padStart(width) : String(cell).padEnd(width);
+          return figure ? cell.padStart(width) : cell.padEnd(width);
         })
         .join("  ")
         .trimEnd(),

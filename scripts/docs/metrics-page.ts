@@ -3,9 +3,13 @@ import { declaredMetric, METRICS, type Metric, type MetricName } from "../../sch
 
 export function metricsPage(): string {
   const rows = Object.keys(METRICS).map((name) => {
-    const { type, labels = [] }: Metric = METRICS[name as MetricName];
-    const { name: full, help } = declaredMetric(name as MetricName);
-    return `| \`${full}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
+    const { type, values = {} }: Metric = METRICS[name as MetricName];
+    const { name: full, help, labelNames } = declaredMetric(name as MetricName);
+    const labels = labelNames.map((label) => {
+      const known = values[label];
+      return known ? `\`${label}\`: ${known.join(", ")}` : `\`${label}\``;
+    });
+    return `| \`${full}\` | ${type} | ${labels.join("; ")} | ${help} |`;
   });
   return `# Metrics
 

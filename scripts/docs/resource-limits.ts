@@ -7,7 +7,10 @@ import {
   ACCESS_TOKENS_PER_GRANT_MAX,
   REFRESH_TOKENS_PER_GRANT_MAX,
 } from "../../actors/oauth/oauth-grant/grant-tokens.ts";
-import { AUTHORIZATIONS_PER_ADDRESS_MAX } from "../../gateway/oauth/oauth-router.ts";
+import {
+  AUTHORIZATIONS_PER_ADDRESS_MAX,
+  SIGN_OUTS_PER_ADDRESS_MAX,
+} from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
 import { LOGIN_WINDOW_MS, LOGOUT_TEXT_CHARS_MAX } from "../../schemas/account/limits.ts";
 import {
@@ -157,8 +160,8 @@ export const OAUTH: readonly LimitRow[] = [
     `\`invalid_request\``,
   ],
   [
-    "authorization requests from one address",
-    `${count(AUTHORIZATIONS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
+    "authorization requests from one address; sign-outs that name a client",
+    `${count(AUTHORIZATIONS_PER_ADDRESS_MAX)}; ${count(SIGN_OUTS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
     "429",
   ],
 ];

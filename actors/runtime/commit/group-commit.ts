@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import { ActorError } from "../../../schemas/errors.ts";
 import { BATCH_BYTES_MAX, REMINDER_SOON_MS } from "../../../schemas/limits.ts";
+import { countWork, timeWork } from "../../../schemas/meter.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Activation } from "../activation/activation.ts";
 import { type Change, directOf, isRetracted } from "../activation/change.ts";
@@ -206,17 +207,22 @@ export class GroupCommit {
       entries.push({ shard, owner: shard.subjects.bucketKey(subject), puts });
     }
     this.#committing = new Set(entries.map(({ shard }) => shard));
+    const startedAt = this.#clock.monotonic();
     try {
       await this.journal.commit(entries, this.#writeEarly(taken));
     } catch (error) {
       const isRefused = error instanceof WriteRefused;
       if (!isRefused && !(error instanceof ChainLost)) throw error;
+      countWork("commits_total", { outcome: isRefused ? "refused" : "lost" });
       directMail.notCommitted(direct);
       if (isRefused) this.#refuse(taken, error);
       return;
     } finally {
       this.#committing = new Set();
     }
+    countWork("commits_total", { outcome: "stored" });
+    countWork("commit_actors_total", {}, taken.length);
+    timeWork("commit_seconds", {}, this.#clock.monotonic() - startedAt);
     for (const [shard, { added, done }] of outboxes) {
       shard.outbox.add(added);
       shard.outbox.remove(done);

@@ -40,8 +40,13 @@ export function recordSteps(recorder: (step: RequestStep) => void): () => void {
 
 /** Runs a request's work, so that all its messages and log lines name the request. */
 export function inRequest<T>(run: string, requestId: string, work: () => T): T {
-  return requests.run({ [REQUEST_HEADER]: `${run}.${requestId}` }, work);
+  return requests.run(requestCarrier(run, requestId), work);
 }
+
+/** Returns the carrier of messages that a run of a request causes. `run` has no dot. */
+export const requestCarrier = (run: string, requestId: string): TraceCarrier => ({
+  [REQUEST_HEADER]: `${run}.${requestId}`,
+});
 
 /** Returns the request and the current trace as headers; undefined outside of requests while traces are off. */
 export function currentTrace(): TraceCarrier | undefined {

@@ -2,9 +2,11 @@
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
+import { ActorError } from "../../../schemas/errors.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import {
   addressOf,
+  cacheSubject,
   deadAddress,
   deadSubject,
   mailSubject,
@@ -15,7 +17,7 @@ import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { refusalOf } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
-import { inRequestOf, requestIdOf } from "../lib/trace.ts";
+import { inRequestOf, requestCarrier, requestIdOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import { encodeTask, type Task } from "../tasks/task.ts";
 
@@ -32,6 +34,11 @@ const GONE = new Set([10043, 10057]);
 
 /** An id of a task has at most 128 characters. */
 const RETRIED_ID_CHARS = 90;
+
+/** How long an operator who acts on a letter keeps others from it: longer than the two requests to the bus may take. */
+const CLAIM_S = 30;
+/** A cache that does not answer within this time keeps no claims. */
+const CLAIM_MS_MAX = 1_000;
 
 const StoredLetter = z.object({
   message: z.string(),
@@ -134,37 +141,82 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 }
 
 /**
- * Sends the message once more, as mail or as a task, and then removes the letter. If it is cut off in between and
- * repeated, it sends nothing twice for two minutes, as long as the stream knows message ids.
+ * Sends the message once more, as mail or as a task of the request that caused it, and then removes the letter.
+ * If it is cut off in between and repeated, it sends nothing twice for two minutes, as long as the stream knows message
+ * ids. Rejects with `conflict` while another operator acts on the letter, and with `not_found` after that.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
-  const { address, message, input, sequence, task } = letter;
-  const headers = { "Nats-Msg-Id": `dead-${sequence}-${letter.buriedAt}` };
+  const leave = await claimLetter(bus, letter, "retry");
+  try {
+    await writeAtomically(bus, [retryOf(letter)]);
+  } catch (error) {
+    await leave();
+    throw error;
+  }
+  await removeLetter(bus, letter);
+}
+
+/** Removes a letter. Rejects as `retryDeadLetter` does. */
+export async function dropDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
+  await claimLetter(bus, letter, "drop");
+  await removeLetter(bus, letter);
+}
+
+function retryOf({ sequence, buriedAt, address, message, input, task, requestId }: DeadLetter) {
+  const headers = { "Nats-Msg-Id": `dead-${sequence}-${buriedAt}` };
   const from = "operator";
+  // The retry is a run of its own under the id of the request.
+  const trace =
+    requestId === undefined ? undefined : requestCarrier(`retry-${sequence}`, requestId);
   if (task) {
     const { subject, key } = task;
     // For two minutes the bus knows the id of the earlier run's message, and would drop one under the same id.
     const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;
-    await writeAtomically(bus, [
-      { subject, payload: encodeTask({ id, from, key, message, input }), headers },
-    ]);
-  } else {
-    await writeAtomically(bus, [
-      {
-        subject: mailSubject(shardOf(address), address),
-        payload: JSON.stringify({ from, message, input }),
-        headers,
-      },
-    ]);
+    return { subject, payload: encodeTask({ id, from, key, message, input, trace }), headers };
   }
-  await dropDeadLetter(bus, letter);
+  return {
+    subject: mailSubject(shardOf(address), address),
+    payload: JSON.stringify({ from, message, input }),
+    headers: { ...trace, ...headers },
+  };
 }
 
-/** Removes a letter; does nothing where another operator has removed it. */
-export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
+/**
+ * Keeps other operators from a letter for CLAIM_S. Returns how to end the claim before. The claim is in the cache, which
+ * may be lost or away: then two operators who act in the same moment may both succeed, and the message is sent once.
+ */
+async function claimLetter(
+  bus: Bus,
+  { sequence }: DeadLetter,
+  act: "retry" | "drop",
+): Promise<() => Promise<void>> {
+  const subject = cacheSubject(`dead-letter.${sequence}`);
+  const claim = { subject, payload: act, headers: { "Nats-TTL": `${CLAIM_S}s` } };
+  const claimed = await writeAtomically(
+    bus,
+    [{ ...claim, expect: { sequence: 0 } }],
+    CLAIM_MS_MAX,
+  ).catch((error: unknown) => {
+    if (!(error instanceof WriteRefused) || !error.conflict) return undefined;
+    const text = `Cannot ${act} dead letter ${sequence}: another operator retries or drops it now`;
+    throw new ActorError("conflict", `${text}; list the letters again in ${CLAIM_S} s`);
+  });
+  const leave = async () => {
+    if (claimed === undefined) return;
+    const ended = { ...claim, headers: { "Nats-TTL": "1s" }, expect: { sequence: claimed } };
+    await writeAtomically(bus, [ended], CLAIM_MS_MAX).catch(() => {}); // It ends by itself.
+  };
+  if (await findDeadLetter(bus, sequence)) return leave;
+  await leave();
+  const text = `Cannot ${act} dead letter ${sequence}: another operator has retried or dropped it`;
+  throw new ActorError("not_found", text);
+}
+
+async function removeLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
   try {
     await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
   } catch (error) {
+    // The limits of the stream may have removed it.
     if (!(error instanceof JetStreamApiError) || !GONE.has(error.code)) throw error;
   }
 }

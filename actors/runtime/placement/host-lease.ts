@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
+import { countWork } from "../../../schemas/meter.ts";
 import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -133,6 +134,7 @@ export class HostLease {
     const { bus, store, logger } = this.#parts;
     const former = this.#held;
     logger.warn({ host: former.id }, "lease released, the host goes on under a new name");
+    countWork("host_restarts_total", {});
     this.#rename();
     this.#renewing = this.#renewing.then(async () => {
       try {

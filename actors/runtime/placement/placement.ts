@@ -5,6 +5,7 @@
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../../schemas/limits.ts";
+import { countWork } from "../../../schemas/meter.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
@@ -286,6 +287,8 @@ export class Placement {
       const epoch = await this.#takeOver(shard, known, id);
       await this.#host.open(shard, epoch, id);
       this.#open.set(shard, epoch);
+      const after = known?.owner && known.owner !== id ? "death" : "handover";
+      countWork("shard_takeovers_total", { after });
       // Meanwhile the lease of this host may have ended, and another host may have taken the shard.
       if (this.#lease.id !== id) this.#drop(shard);
       else if ((this.#epochs.get(shard)?.sequence ?? epoch) > epoch) this.startAnew();

@@ -7,6 +7,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import type { FoundToken, Tokens } from "../found-token.ts";
+import { networkOf } from "../network-of.ts";
 import type { SessionCallers } from "../session-callers.ts";
 
 const REALM = 'Bearer realm="trunkline"';
@@ -41,7 +42,7 @@ export function authenticate(
     const found = tokens.read(text, askedId);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
     try {
-      localsOf(response).caller = await verify(request.ip ?? "", found);
+      localsOf(response).caller = await verify(networkOf(request.ip ?? ""), found);
     } catch (error) {
       if (isRateLimited(error)) response.removeHeader("WWW-Authenticate");
       throw error;

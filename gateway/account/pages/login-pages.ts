@@ -2,6 +2,7 @@
 
 import { PASSWORD_CHARS_MIN } from "../../../schemas/account/limits.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { countWork, timeWork } from "../../../schemas/meter.ts";
 import { CONSOLE, consolePathOf } from "../../pages/console-path.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { html } from "../../pages/html.ts";
@@ -60,12 +61,32 @@ function login(parts: PageParts) {
         const password = visit.text("password");
         const { address } = visit;
         const known = (of: string) => visit.knownAs(of);
-        const person = await signIn(parts.actors, { email, password, address, known });
+        const given = { email, password, address, known };
+        const person = await metered(() => signIn(parts.actors, given));
         await goOn(parts, visit, aim, await visit.signIn(person));
       },
       (refused) => showLoginForm(parts, visit, aim, { email, refused }),
     );
   };
+}
+
+/** Counts and times a sign-in. */
+async function metered<T>(signingIn: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const outcomeOf = (error: unknown) => {
+    if (!(error instanceof Refused)) return "failed";
+    return error.status === 429 ? "limited" : "wrong";
+  };
+  try {
+    const person = await signingIn();
+    countWork("logins_total", { outcome: "good" });
+    return person;
+  } catch (error) {
+    countWork("logins_total", { outcome: outcomeOf(error) });
+    throw error;
+  } finally {
+    timeWork("login_seconds", {}, performance.now() - startedAt);
+  }
 }
 
 function showSignup(parts: PageParts) {

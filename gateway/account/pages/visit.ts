@@ -2,7 +2,6 @@
 
 import type { Request, RequestHandler, Response } from "express";
 import { urlencoded } from "express";
-import ipaddr from "ipaddr.js";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { session } from "../../../schemas/account/session.ts";
 import { setRetryAfter } from "../../http/retry-after.ts";
@@ -11,6 +10,7 @@ import { type Html, html } from "../../pages/html.ts";
 import { type Link, type Page, sendPage } from "../../pages/page.ts";
 import type { Refused } from "../../pages/refused.ts";
 import { findSession, type SignedIn } from "../find-session.ts";
+import { networkOf } from "../network-of.ts";
 import {
   type CookieNames,
   knowBrowser,
@@ -131,14 +131,6 @@ export class Visit {
   leadTo(target: string): void {
     this.#response.redirect(303, target);
   }
-}
-
-/** Returns the network by which limits count: an IPv4 address or an IPv6 /64. */
-export function networkOf(address: string): string {
-  if (!ipaddr.isValid(address)) return "unknown";
-  const parsed = ipaddr.process(address);
-  if (parsed.kind() === "ipv4") return parsed.toString();
-  return Buffer.from(parsed.toByteArray().slice(0, 8)).toString("hex");
 }
 
 function textsOf(value: unknown): string[] {

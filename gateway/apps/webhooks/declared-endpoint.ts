@@ -17,6 +17,7 @@ import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app
 import { agentKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { countWork } from "../../../schemas/meter.ts";
 import { failure, success } from "../../http/envelope.ts";
 import type { AccountRoom } from "../account-room.ts";
 import { entityOf, eventIdOf, eventTypeOf, handshakeAnswer, type Missing } from "./event-fields.ts";
@@ -85,7 +86,10 @@ export function webhookEndpoints(parts: WebhookParts) {
       try {
         return await take(asked, { ...parts, held, heavy });
       } catch (error) {
-        if (error instanceof ActorError && error.code !== "internal_error") return refused(error);
+        const isRefusal = error instanceof ActorError && error.code !== "internal_error";
+        const isOurs = !isRefusal || ERRORS[error.code].status >= 500;
+        countWork("webhooks_received_total", { outcome: isOurs ? "failed" : "refused" });
+        if (isRefusal) return refused(error);
         throw error;
       }
     },
@@ -166,6 +170,8 @@ async function store(
     keep: { days, count },
   });
   heavy.note(key, received.isHeavy);
+  const outcome = received.isNew ? "accepted" : "repeated";
+  countWork("webhooks_received_total", { outcome });
   // A repeat's body is in no log. If this fails, the blob expires.
   if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
   if (about.source === "twilio") {

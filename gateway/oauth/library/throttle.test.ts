@@ -1,7 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
-import { AUTHENTICATION_FAILURES_MAX } from "../../account/failed-authentications.ts";
+import {
+  AUTHENTICATION_FAILURES_MAX,
+  SLOWED_LOOKUP_MS,
+  SLOWED_LOOKUPS_MAX,
+} from "../../account/failed-authentications.ts";
 import { type OAuthWorld, oauthWorld } from "../testing/oauth-world.ts";
 
 describe("throttling of programs that guess", function () {
@@ -60,6 +64,29 @@ describe("throttling of programs that guess", function () {
     expect((await send("introspect", { token: text("at") }, right)).status).to.equal(200);
     expect((await send("revoke", { token: text("at") }, right)).status).to.equal(200);
   });
+
+  for (const path of ["token", "revoke", "introspect"]) {
+    it(`looks unknown clients up without delay up to the limit, and then at a bounded rate (${path})`, async () => {
+      const tries = 2 * AUTHENTICATION_FAILURES_MAX;
+      const startedAt = performance.now();
+      const answers = await Promise.all(
+        Array.from({ length: tries }, () =>
+          send(path, { grant_type: "refresh_token", token: text("at") }, basicOf(hex(), hex())),
+        ),
+      );
+      const ms = performance.now() - startedAt;
+      const statuses = answers.map(({ status }) => status);
+      const delayed = statuses.filter((status) => status === 429);
+      expect(delayed).to.have.length(tries - AUTHENTICATION_FAILURES_MAX);
+      expect(statuses.filter((status) => status === 401)).to.have.length(
+        AUTHENTICATION_FAILURES_MAX,
+      );
+      const turns = Math.floor(delayed.length / SLOWED_LOOKUPS_MAX);
+      expect(ms).to.be.at.least((turns - 1) * SLOWED_LOOKUP_MS);
+      // The right secret of another client from there is answered, in its turn.
+      expect((await introspect()).status).to.equal(200);
+    });
+  }
 
   for (const [name, once] of Object.entries(ask)) {
     it(`delays an address after AUTHENTICATION_FAILURES_MAX failures (${name}), but not a client that authenticated before`, async () => {

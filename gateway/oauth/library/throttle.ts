@@ -3,6 +3,7 @@ import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Credential, FailedAuthentications } from "../../account/failed-authentications.ts";
+import { networkOf } from "../../account/network-of.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { readTokenText } from "../tokens/token-text.ts";
 import { errors, Provider } from "./oidc-library.ts";
@@ -82,4 +83,4 @@ function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Cre
   return { identity, proof: sha256(JSON.stringify([clientId, ...texts])) };
 }
 
-const addressOf = ({ req }: KoaContextWithOIDC) => (req as Request).ip ?? "";
+const addressOf = ({ req }: KoaContextWithOIDC) => networkOf((req as Request).ip ?? "");

@@ -21,7 +21,7 @@ import {
   SIGNUPS_PER_ADDRESS_MAX,
 } from "../../account/pages/sign-in.ts";
 import { FORM_BYTES_MAX, FORM_FIELDS_MAX } from "../../account/pages/visit.ts";
-import { AUTHORIZATIONS_PER_ADDRESS_MAX } from "../oauth-router.ts";
+import { AUTHORIZATIONS_PER_ADDRESS_MAX, SIGN_OUTS_PER_ADDRESS_MAX } from "../oauth-router.ts";
 import { ID_TOKEN_MS, INTERACTION_MS } from "../provider/provider-configuration.ts";
 import {
   newPerson,
@@ -246,6 +246,17 @@ describe("limits of pages", function () {
     expect(late.headers.get("content-type")).to.contain("text/html");
     expect(late.text).to.contain("Too many requests");
     expectRetry(late);
+  });
+
+  it("limits sign-outs of one address that name a client, known or not, and no others", async () => {
+    const somebody = stranger();
+    const signOut = (clientId: string) => somebody.open(`/oauth2/logout?client_id=${clientId}`);
+    await takeAllBut(1, `sign-out-from ${ADDRESS}`, SIGN_OUTS_PER_ADDRESS_MAX);
+    expect((await signOut(id(1))).status).to.equal(400);
+    const past = await signOut(id(2));
+    expect(past.status).to.equal(429);
+    expectRetry(past);
+    expect((await somebody.open("/oauth2/logout")).status).to.equal(200);
   });
 
   /** Every client on the person's own pages. */

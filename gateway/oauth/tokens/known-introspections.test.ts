@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { connect as connectTcp } from "node:net";
 import { expect } from "chai";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
@@ -74,6 +75,8 @@ describe("KnownIntrospections", function () {
     post("introspect", { token }, headers);
 
   it("repeats the answer of oidc-provider, with its headers, and calls no actor", async () => {
+    // The first one proves the client, and the second is kept.
+    await introspect();
     const first = await introspect();
     expect(first.body.active).to.equal(true);
     calls = [];
@@ -116,6 +119,16 @@ describe("KnownIntrospections", function () {
     expect((await introspect({ Authorization: now })).body.active).to.equal(true);
     await post("revoke", { token: tokens.access_token }, { Authorization: now });
     expect((await introspect({ Authorization: now })).body).to.deep.equal({ active: false });
+  });
+
+  it("looks an unknown client up once at each request, where wrong guesses are bounded", async () => {
+    const unknown = Array.from({ length: 20 }, () => {
+      const id = randomBytes(16).toString("hex");
+      return { Authorization: `Basic ${Buffer.from(`${id}:guess`).toString("base64")}` };
+    });
+    for (const headers of unknown) expect((await introspect(headers)).status).to.equal(401);
+    await watcher.connection.flush();
+    expect(calls.filter((kind) => kind === "oauth-client")).to.have.length(unknown.length);
   });
 
   it("answers a form that comes in two pieces, and the next request of the connection", async () => {

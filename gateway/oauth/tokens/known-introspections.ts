@@ -39,6 +39,8 @@ export class KnownIntrospections {
   readonly #answers: WatchedCache<Known>;
   readonly #clients: WatchedCache<Version>;
   readonly #accounts: WatchedCache<Version>;
+  /** Clients that have authenticated. Others are looked up by oidc-provider alone, which bounds guesses first. */
+  readonly #proven = new Set<string>();
   /** Responses of oidc-provider to requests in flight. */
   readonly #given = new WeakMap<object, { active?: unknown; exp?: unknown }>();
   #versions = 0;
@@ -76,6 +78,11 @@ export class KnownIntrospections {
         return;
       }
       const { clientId, grantId, hash } = asked;
+      if (!this.#proven.has(clientId)) {
+        await toLibrary(request, response, next);
+        if (this.#given.get(request)?.active === true) this.#remember(clientId);
+        return;
+      }
       const client = await this.#clientVersion(clientId);
       const members = client.accountId && (await this.#accountVersion(client.accountId));
       const versions = `${client.number} ${members ? members.number : ""}`;
@@ -98,6 +105,11 @@ export class KnownIntrospections {
       // Otherwise the request never ends, and its time limit closes the connection.
       request.resume();
     };
+  }
+
+  #remember(clientId: string): void {
+    if (this.#proven.size >= TOKENS_CACHED_MAX) this.#proven.clear();
+    this.#proven.add(clientId);
   }
 
   #knownOf(request: Request): Known {

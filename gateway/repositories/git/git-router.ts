@@ -1,6 +1,7 @@
 /** Git over HTTP (gitprotocol-http): the endpoints below a repository's address. Refusals are sentences that git shows. */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { countWork, timeWork } from "../../../schemas/meter.ts";
 import type { Tokens } from "../../account/found-token.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import { localsOf } from "../../http/locals.ts";
@@ -123,6 +124,7 @@ async function sendAdvertisement(
 
 function fetchPack(parts: RouterParts) {
   return async (http: Exchange): Promise<void> => {
+    meter(http, "fetch");
     beginExchange(http, "git-upload-pack");
     const opened = await open(parts, http, "git-upload-pack");
     setType(http.response, "git-upload-pack", "result");
@@ -132,11 +134,25 @@ function fetchPack(parts: RouterParts) {
 
 function pushPack(parts: RouterParts) {
   return async (http: Exchange): Promise<void> => {
+    meter(http, "push");
     beginExchange(http, "git-receive-pack");
     const opened = await openForPush(parts, http);
     setType(http.response, "git-receive-pack", "result");
     await receivePack(parts, opened, http);
   };
+}
+
+/** Counts and times the operation when its response is over. */
+function meter({ response }: Exchange, operation: "fetch" | "push"): void {
+  const startedAt = performance.now();
+  response.once("close", () => {
+    const { refusal } = localsOf(response);
+    const isRefused = refusal !== undefined && ERRORS[refusal].status < 500;
+    const outcome =
+      response.writableFinished && !refusal ? "done" : isRefused ? "refused" : "failed";
+    countWork("git_operations_total", { operation, outcome });
+    timeWork("git_operation_seconds", { operation }, performance.now() - startedAt);
+  });
 }
 
 function beginExchange({ request, response }: Exchange, service: Service): void {

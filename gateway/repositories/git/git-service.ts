@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Router } from "express";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { watchLevel } from "../../../schemas/meter.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
 import { GIT_CACHE_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import type { Tokens } from "../../account/found-token.ts";
@@ -70,6 +71,11 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   await cache.files.discardOfEarlierBoot();
   await cache.files.prepare();
   const slots = new ProcessSlots(options.slots);
+  const unwatch = [
+    watchLevel("git_processes_running", () => slots.running),
+    watchLevel("git_processes_max", () => slots.max),
+    watchLevel("git_requests_waiting", () => slots.waiting),
+  ];
   const parts: GitParts = {
     actors,
     answers: new AnswerCache(cache.files),
@@ -95,6 +101,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const router = gitRouter(parts, { now, tokens: options.tokens, publicUrl, transfersMax });
   const stop = async () => {
     clearInterval(timer);
+    for (const end of unwatch) end();
     await storage.stop();
   };
   return { parts, router, sweep, stop };

@@ -51,6 +51,11 @@ export class ProcessSlots {
     this.#limits = { ...LIMITS, ...limits };
   }
 
+  /** Processes that may run at a time. */
+  get max(): number {
+    return this.#limits.processes;
+  }
+
   get running(): number {
     return this.#total;
   }

@@ -1,4 +1,5 @@
 /** Prints the findings of `trunkline admin doctor`: a line each, or all as JSON. */
+import { printable, printableLines } from "../printable.ts";
 import { type Finding, LEVELS, worstOf } from "./check.ts";
 
 const LEVEL_WIDTH = Math.max(...LEVELS.map((level) => level.length));
@@ -7,7 +8,7 @@ export function reportText(findings: readonly Finding[]): string {
   const width = Math.max(0, ...findings.map(({ about }) => about.length));
   const lines = findings.map(({ level, about, found, wanted, mend }) => {
     const start = `${level.padEnd(LEVEL_WIDTH)}  ${about.padEnd(width)}  found ${found}`;
-    return mend === undefined ? start : `${start}; wanted ${wanted}; mend: ${mend}`;
+    return printable(mend === undefined ? start : `${start}; wanted ${wanted}; mend: ${mend}`);
   });
   const counts = LEVELS.map((level) => {
     const count = findings.filter((finding) => finding.level === level).length;
@@ -18,5 +19,5 @@ export function reportText(findings: readonly Finding[]): string {
 
 export function reportJson(findings: readonly Finding[], version: string): string {
   const report = { status: worstOf(findings), version, findings };
-  return JSON.stringify(report, undefined, 2);
+  return printableLines(JSON.stringify(report, undefined, 2));
 }

@@ -79,8 +79,14 @@ export const oauth: Benchmark = {
     const { api_token } = instance.credentials();
     const calls = await callsInTurn(instance, api_token, chain.access);
     return [
-      ...figuresOf("introspection of a token", introspected, { atLeast: 0.7 }),
-      ...figuresOf("refresh of a token, one in flight at Hydra", refreshed, { atLeast: 3 }),
+      ...figuresOf(`introspection of a token, ${IN_FLIGHT} in flight; Ory Hydra`, introspected, {
+        atLeast: 0.7,
+      }),
+      ...figuresOf(
+        `refresh of a token, ${IN_FLIGHT} in flight; Ory Hydra, one in flight`,
+        refreshed,
+        { atLeast: 3 },
+      ),
       ...callFigures(calls),
     ];
   },
@@ -93,7 +99,7 @@ interface Loads {
 
 function figuresOf(name: string, { ours, theirs }: Loads, target: Target): Figure[] {
   const figure = (unit: string, of: (load: Load) => number): Figure => ({
-    name: `${name}, ${IN_FLIGHT} in flight; Ory Hydra`,
+    name,
     unit,
     ours: median(ours.map(of)),
     ...(theirs.length > 0 && { reference: median(theirs.map(of)) }),

@@ -10,6 +10,7 @@ import {
   APP_PROCESSES_MAX,
 } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { countWork } from "../../../../schemas/meter.ts";
 import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
 import { agentsByOpenFiles } from "../app-process/open-files-limit.ts";
 import { FOLDER_GONE, ProcessEnded } from "../app-process/process-ended.ts";
@@ -330,7 +331,8 @@ export class AppProcesses {
     const isExpected = slot.outdated.signal.aborted || this.#stopped.signal.aborted;
     this.#forget(slot);
     if (isExpected || slot.idleSince !== undefined) return;
-    const lastWords = error instanceof ProcessEnded ? error.lastWords : "";
+    const { lastWords = "", bound } = error instanceof ProcessEnded ? error : {};
+    countWork("app_processes_ended_total", { reason: bound === undefined ? "other" : "bound" });
     logger.warn({ app: key, reason: error.message, lastWords }, "process of an app ended");
     const version = running?.process.serving.version ?? 0;
     log.print(key, { version, level: "error", text: error.message });

@@ -3,12 +3,14 @@
 import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { countWork, timeWork } from "../../../../schemas/meter.ts";
 
 interface Turn {
   id: string;
   resolve(result: TurnResult): void;
   reject(error: Error): void;
   late: NodeJS.Timeout;
+  startedAt: number;
 }
 
 /** Time limit of a turn whose process does not end it itself after AGENT_TURN_MS_MAX. */
@@ -39,7 +41,7 @@ export class Turns {
       this.reject(turn, new ActorError("deadline_exceeded", text));
     }, LATE_MS);
     late.unref();
-    this.#turns.set(turn, { id, resolve, reject, late });
+    this.#turns.set(turn, { id, resolve, reject, late, startedAt: performance.now() });
     return promise;
   }
 
@@ -47,20 +49,23 @@ export class Turns {
   resolve(turn: number, give: () => TurnResult): void {
     try {
       const result = give();
-      this.#take(turn)?.resolve(result);
+      this.#take(turn, "done")?.resolve(result);
     } catch (error) {
       this.reject(turn, error as Error);
     }
   }
 
   reject(turn: number, error: Error): void {
-    this.#take(turn)?.reject(error);
+    this.#take(turn, "failed")?.reject(error);
   }
 
-  #take(turn: number): Turn | undefined {
+  #take(turn: number, outcome: "done" | "failed"): Turn | undefined {
     const found = this.#turns.get(turn);
+    if (!found) return undefined;
     this.#turns.delete(turn);
-    clearTimeout(found?.late);
+    clearTimeout(found.late);
+    countWork("app_turns_total", { outcome });
+    timeWork("app_turn_seconds", {}, performance.now() - found.startedAt);
     return found;
   }
 }

@@ -20,6 +20,7 @@ import {
 } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { envelope, type Input } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { countWork, timeWork } from "../../../../schemas/meter.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { Id } from "../../../../schemas/values.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
@@ -89,10 +90,13 @@ function post(parts: WebhookPostParts) {
     const admitted = await call(endpointBreaker, breaker, "admit", { probe });
     if (admitted.isOpen) {
       const { until } = admitted;
+      countWork("webhook_posts_total", { outcome: "deferred" });
       return { send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })] };
     }
     const tried = await tryOnce(parts, task, { call, signal, sender });
     const { outcome, retryAfterMs, isEndpointsFault } = tried;
+    countWork("webhook_posts_total", { outcome: wayOf(outcome) });
+    timeWork("webhook_post_seconds", {}, outcome.durationMs);
     // A request that never left says nothing about its endpoint.
     if (isEndpointsFault || outcome.status !== undefined) {
       const report = { probe, isSuccess: !isEndpointsFault };
@@ -103,6 +107,11 @@ function post(parts: WebhookPostParts) {
     const told = { number, attempt, outcome, ...asked };
     return { send: [envelope(outgoingWebhook, key, "tried", told)] };
   };
+}
+
+function wayOf({ status, error }: OutgoingTry) {
+  if (status === undefined) return "unreachable";
+  return error === undefined ? "delivered" : "refused";
 }
 
 function purge({ blobs }: WebhookPostParts) {

@@ -4,6 +4,7 @@ import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/limits.ts";
+import { countWork } from "../../../../schemas/meter.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
 /** Records that are stored together are reported together. Requests wait for the report, so the time is short. */
@@ -46,6 +47,7 @@ export class TurnReport {
    */
   add(outcome: PageOutcome): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure.error);
+    countWork("crawl_pages_total", { outcome: outcome.kind });
     const bytes = Buffer.byteLength(JSON.stringify(outcome)) + 1;
     const settle = Promise.withResolvers<void>();
     this.#waiting.push({ outcome, bytes, settle });

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { timeWork } from "../../../../schemas/meter.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
@@ -131,6 +132,7 @@ export class TurnRequests {
       const { url, index, alone: isAlone = false } = request;
       const loader = await held.loader();
       const page = { url, isStart: index === 0, isAlone };
+      const startedAt = worker.clock.monotonic();
       const answer = await loader.load({ ...page, ...start, onLarge }).catch((error) => {
         if (signal.aborted) throw signal.reason;
         if (error instanceof NotMade) throw error;
@@ -138,6 +140,8 @@ export class TurnRequests {
         if (error instanceof BrowserNotStartedError) throw error;
         return this.#fault(error, url);
       });
+      const way = held.request.render ? "browser" : "http";
+      timeWork("crawl_page_seconds", { way }, worker.clock.monotonic() - startedAt);
       const used = browserTime.add(answer.browserMs);
       if (used !== undefined) void mail.later(() => mail.send(used));
       const awayMs = "awayMs" in answer ? answer.awayMs : undefined;
