@@ -93,6 +93,38 @@ describe("hostile texts in every field of the console", function () {
     }
   });
 
+  it("lead no request away from its path", async () => {
+    const { accountId, url } = world.platform;
+    const name = encodeURIComponent("../../evil?x=1");
+    const asked: string[] = [];
+    world.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const agent = `${name}/${name}/${name}`;
+    for (const path of [
+      ...[`account/tokens/${name}`, `oauth-clients/${name}`, `crawls/${name}`, `requests/${name}`],
+      ...["", "/agents", "/log", "/secrets", `/agents/${name}/${name}`].map(
+        (page) => `apps/${name}${page}`,
+      ),
+      ...["", "/sent", `/${name}`, `/sent/${name}`].map((page) => `webhooks/${agent}${page}`),
+      ...[`webhooks?app=${name}`, `webhooks/${name}/endpoints/${name}/test`],
+      ...["", "/history", "/branches", "/tokens", "/compare", `/commit/${name}`].map(
+        (page) => `repositories/${name}/${name}${page}`,
+      ),
+      ...[`repositories/${name}`, `operator/dead-letters/${name}`],
+    ]) {
+      asked.length = 0;
+      await world.page.goto(`${url}/console/${accountId}/${path}`);
+      await world.page.waitForSelector("h1");
+      await world.settled();
+      const below = asked.filter((one) => one.startsWith("/v4/"));
+      expect(below, path).to.match(/%2Fevil|\/v4\/accounts\?/);
+      expect(
+        asked.filter((one) => /\/evil(\/|$)/.test(one)),
+        path,
+      ).to.deep.equal([]);
+    }
+    world.checkFaults();
+  });
+
   it("run nothing as result, error and rows of an agent", async () => {
     await world.open(`apps/hooks/agents/Repo/${encodeURIComponent(FIRST)}`, FIRST);
     await world.press("texts");

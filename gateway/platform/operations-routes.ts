@@ -176,7 +176,8 @@ function listDeadLetters(letters: DeadLetters) {
 function onLetter(letters: DeadLetters, act: "retry" | "drop") {
   return async ({ parameters, caller, logger }: Asked<DeadLetterPath>) => {
     const letter = await letterOf(letters, parameters);
-    await letters[act](letter);
+    // Between the look and the drop, another administrator may have sent the message again.
+    if ((await letters[act](letter)) === false) throw noLetter(parameters);
     const { sequence, address, message } = letter;
     logger.info({ by: caller.userId, sequence, address, message, act }, "dead letter removed");
     return { result: { sequence } };
@@ -186,8 +187,12 @@ function onLetter(letters: DeadLetters, act: "retry" | "drop") {
 async function letterOf(letters: DeadLetters, { sequence }: DeadLetterPath): Promise<DeadLetter> {
   const letter = await letters.find(sequence);
   if (letter) return letter;
+  throw noLetter({ sequence });
+}
+
+function noLetter({ sequence }: DeadLetterPath): ActorError {
   const text = `Cannot find dead letter ${sequence}: there is none of that number`;
-  throw new ActorError("not_found", text);
+  return new ActorError("not_found", text);
 }
 
 const wireLetter = (letter: DeadLetter) => ({

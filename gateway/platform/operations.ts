@@ -17,7 +17,8 @@ export interface DeadLetters {
   find(sequence: number): Promise<DeadLetter | undefined>;
   /** Sends the message again and removes the letter. */
   retry(letter: DeadLetter): Promise<void>;
-  drop(letter: DeadLetter): Promise<void>;
+  /** Resolves to false where another operator has removed the letter. */
+  drop(letter: DeadLetter): Promise<boolean>;
 }
 
 export interface DeadLetter {

@@ -70,7 +70,7 @@ async function each(
   bus: Bus,
   letters: Letters,
   done: string,
-  act: (bus: Bus, letter: DeadLetter) => Promise<void>,
+  act: (bus: Bus, letter: DeadLetter) => Promise<unknown>,
 ): Promise<void> {
   let count = 0;
   for await (const letter of letters) {

@@ -160,12 +160,13 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   await dropDeadLetter(bus, letter);
 }
 
-/** Removes a letter; does nothing where another operator has removed it. */
-export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
+/** Removes a letter. Resolves to false where another operator has removed it. */
+export async function dropDeadLetter(bus: Bus, { sequence }: DeadLetter): Promise<boolean> {
   try {
-    await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
+    return await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
   } catch (error) {
     if (!(error instanceof JetStreamApiError) || !GONE.has(error.code)) throw error;
+    return false;
   }
 }
 

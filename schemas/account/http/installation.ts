@@ -7,8 +7,13 @@ export const AdministratorPath = z.strictObject({ user_id: Id });
 export const WireAdministrator = z.object({ user_id: Id, email: Email });
 
 export const AddAdministrator = z
-  .strictObject({ email: Email.describe("Of a person who has an account here") })
-  .meta({ example: { email: "ada@example.com" } });
+  .strictObject({
+    email: Email.describe("Of a person who has an account here"),
+    user_id: Id.describe(
+      "The person's own id, which GET /user and the console show them after they sign in",
+    ),
+  })
+  .meta({ example: { email: "ada@example.com", user_id: "023e105f4ecef8ad9ca31a8372d0c353" } });
 export type AddAdministrator = z.output<typeof AddAdministrator>;
 
 export const RemovedAdministrator = z.object({ user_id: Id });

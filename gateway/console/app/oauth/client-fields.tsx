@@ -1,9 +1,12 @@
 /** The fields of an OAuth client, in the order in which a person decides about them. */
+
+import { RestError } from "../lib/rest.ts";
 import type { WireOAuthClient, WireScope } from "../lib/wire.ts";
-import { CheckGroup, RadioGroup, TextField } from "../parts/form.tsx";
+import { type Choice, type Field, Fields, type FormState, linesOf } from "../parts/form.tsx";
 
 /** What a person enters; lists are lines of a text. */
 export interface ClientDraft {
+  responseType: string;
   name: string;
   grantTypes: string[];
   method: string;
@@ -19,6 +22,7 @@ export interface ClientDraft {
 }
 
 export const EMPTY_DRAFT: ClientDraft = {
+  responseType: "code",
   name: "",
   grantTypes: ["authorization_code", "refresh_token"],
   method: "client_secret_basic",
@@ -34,6 +38,7 @@ export const EMPTY_DRAFT: ClientDraft = {
 };
 
 export const draftOf = (client: WireOAuthClient): ClientDraft => ({
+  responseType: "code",
   name: client.client_name,
   grantTypes: client.grant_types,
   method: client.token_endpoint_auth_method,
@@ -77,179 +82,121 @@ export function linksOf(draft: ClientDraft, before?: WireOAuthClient) {
   return Object.fromEntries(changed.map(([name, value]) => [name, value === "" ? null : value]));
 }
 
-const linesOf = (text: string) =>
-  text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+/** Refuses in the words of the page. */
+export function checkDraft({ scopes, grantTypes }: ClientDraft): void {
+  const faults = [
+    scopes.length === 0 && ["/scopes", "Select at least one scope."],
+    !grantTypes.includes("authorization_code") && [
+      ...["/grant_types", "Authorization code is needed: a refresh token follows from it."],
+    ],
+  ].filter((fault) => fault !== false);
+  if (faults.length === 0) return;
+  throw new RestError(
+    400,
+    faults.map(([pointer = "", message = ""]) => ({ message, source: { pointer } })),
+  );
+}
+
+const FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "name", label: "Name", pointer: "/client_name", required: true },
+    hint: "People see it when they are asked",
+  },
+  {
+    ...{ name: "responseType", label: "Response type", pointer: "/response_types" },
+    choices: [["code", "Authorization code", "The one type that is safe, and offered"]],
+  },
+  {
+    ...{ name: "grantTypes", label: "Grant types", pointer: "/grant_types" },
+    choices: [
+      ["authorization_code", "Authorization code", "A person signs in and allows it"],
+      ["refresh_token", "Refresh token", "It keeps its access for longer than an hour"],
+    ],
+  },
+  {
+    ...{ name: "method", label: "Token authentication method" },
+    pointer: "/token_endpoint_auth_method",
+    choices: [
+      [
+        "client_secret_basic",
+        "Secret in the header",
+        "client_secret_basic: for programs on a server",
+      ],
+      [
+        "client_secret_post",
+        "Secret in the body",
+        "client_secret_post: for libraries that cannot send the header",
+      ],
+      ["none", "No secret, with PKCE", "none: for programs on a device or in a browser"],
+    ],
+  },
+  {
+    ...{ name: "redirectUris", label: "Redirect URLs", pointer: "/redirect_uris" },
+    hint: "One a line. People come back there with a code; the comparison is exact.",
+    ...{ rows: 3, isCode: true, required: true, placeholder: "https://bot.example.com/callback" },
+  },
+];
+
+const MORE_FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "corsOrigins", label: "Origins of scripts", pointer: "/allowed_cors_origins" },
+    hint: "One a line: pages whose scripts may use the token endpoint.",
+    ...{ rows: 2, isCode: true },
+  },
+  {
+    ...{ name: "postLogoutRedirectUris", label: "Redirect URLs after sign-out" },
+    ...{ pointer: "/post_logout_redirect_uris", rows: 2, isCode: true },
+  },
+];
+
+const LINKS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "clientUri", label: "Client URL", pointer: "/client_uri", type: "url" },
+    hint: "Its domain must be verified before the client can be public",
+  },
+  { name: "logoUri", label: "Logo URL", pointer: "/logo_uri", type: "url" },
+  { name: "policyUri", label: "Privacy policy URL", pointer: "/policy_uri", type: "url" },
+  { name: "tosUri", label: "Terms URL", pointer: "/tos_uri", type: "url" },
+];
 
 interface FieldsProps {
-  draft: ClientDraft;
-  onChange: (change: Partial<ClientDraft>) => void;
+  form: FormState<ClientDraft>;
   scopes: readonly WireScope[];
 }
 
-export function ClientFields({ draft, onChange, scopes }: FieldsProps) {
+/** The fields, and behind a summary those that most clients do without. */
+export function ClientFields({ form, scopes }: FieldsProps) {
+  const chosen = form.values.scopes;
+  const isOptional = ({ id }: WireScope) =>
+    chosen.includes(id) && id !== "openid" && id !== "offline_access";
+  const optional: Field<ClientDraft> = {
+    ...{ name: "optionalScopes", label: "Optional scopes", pointer: "/optional_scopes" },
+    hint: "People may decline these, and allow the rest.",
+    choices: scopes.filter(isOptional).map(({ id, name }): Choice => [id, name]),
+  };
   return (
     <>
-      <TextField
-        label="Name"
-        hint="People see it when they are asked"
-        pointer="/client_name"
-        value={draft.name}
-        onChange={(name) => onChange({ name })}
-        required
-      />
-      <RadioGroup
-        label="Response type"
-        pointer="/response_types"
-        value="code"
-        onChange={() => {}}
-        choices={[
-          {
-            value: "code",
-            label: "Authorization code",
-            hint: "The one type that is safe, and offered",
-          },
-        ]}
-      />
-      <CheckGroup
-        label="Grant types"
-        pointer="/grant_types"
-        chosen={draft.grantTypes}
-        onChange={(grantTypes) => onChange({ grantTypes })}
-        choices={[
-          {
-            value: "authorization_code",
-            label: "Authorization code",
-            hint: "A person signs in and allows it",
-          },
-          {
-            value: "refresh_token",
-            label: "Refresh token",
-            hint: "It keeps its access for longer than an hour",
-          },
-        ]}
-      />
-      <RadioGroup
-        label="Token authentication method"
-        pointer="/token_endpoint_auth_method"
-        value={draft.method}
-        onChange={(method) => onChange({ method })}
-        choices={[
-          {
-            value: "client_secret_basic",
-            label: "Secret in the header",
-            hint: "client_secret_basic: for programs on a server",
-          },
-          {
-            value: "client_secret_post",
-            label: "Secret in the body",
-            hint: "client_secret_post: for libraries that cannot send the header",
-          },
-          {
-            value: "none",
-            label: "No secret, with PKCE",
-            hint: "none: for programs on a device or in a browser",
-          },
-        ]}
-      />
-      <TextField
-        label="Redirect URLs"
-        hint="One a line. People come back there with a code; the comparison is exact."
-        pointer="/redirect_uris"
-        rows={3}
-        isCode
-        placeholder="https://bot.example.com/callback"
-        value={draft.redirectUris}
-        onChange={(redirectUris) => onChange({ redirectUris })}
-        required
-      />
-      <ScopeFields draft={draft} onChange={onChange} scopes={scopes} />
+      <Fields form={form} fields={FIELDS} />
+      <fieldset>
+        <legend>Scopes</legend>
+        <span class="quiet hint">What it may ask people for: at least one.</span>
+        <div class="choices-columns">
+          {[...new Set(scopes.map(({ category }) => category))].map((category) => (
+            <Fields key={category} form={form} fields={[scopesField(scopes, category)]} />
+          ))}
+        </div>
+      </fieldset>
+      <details>
+        <summary>Links, optional scopes and origins</summary>
+        <Fields form={form} fields={[...LINKS, optional, ...MORE_FIELDS]} />
+      </details>
     </>
   );
 }
 
-function ScopeFields({ draft, onChange, scopes }: FieldsProps) {
-  const categories = [...new Set(scopes.map(({ category }) => category))];
-  return (
-    <fieldset>
-      <legend>Scopes</legend>
-      <span class="quiet hint">What it may ask people for: at least one.</span>
-      <div class="choices-columns">
-        {categories.map((category) => (
-          <CheckGroup
-            key={category}
-            label={category}
-            pointer="/scopes"
-            chosen={draft.scopes}
-            onChange={(chosen) => onChange({ scopes: chosen })}
-            choices={scopes
-              .filter((scope) => scope.category === category)
-              .map(({ id, name, description }) => ({ value: id, label: name, hint: description }))}
-          />
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-/** Fields that most clients do without. */
-export function MoreClientFields({ draft, onChange, scopes }: FieldsProps) {
-  const isOptional = ({ id }: WireScope) =>
-    draft.scopes.includes(id) && id !== "openid" && id !== "offline_access";
-  const url = (
-    label: string,
-    pointer: string,
-    field: "clientUri" | "logoUri" | "policyUri" | "tosUri",
-    hint?: string,
-  ) => (
-    <TextField
-      label={label}
-      pointer={pointer}
-      type="url"
-      value={draft[field]}
-      onChange={(value) => onChange({ [field]: value })}
-      {...(hint && { hint })}
-    />
-  );
-  return (
-    <details>
-      <summary>Links, optional scopes and origins</summary>
-      {url(
-        "Client URL",
-        "/client_uri",
-        "clientUri",
-        "Its domain must be verified before the client can be public",
-      )}
-      {url("Logo URL", "/logo_uri", "logoUri")}
-      {url("Privacy policy URL", "/policy_uri", "policyUri")}
-      {url("Terms URL", "/tos_uri", "tosUri")}
-      <CheckGroup
-        label="Optional scopes"
-        hint="People may decline these, and allow the rest."
-        pointer="/optional_scopes"
-        chosen={draft.optionalScopes}
-        onChange={(optionalScopes) => onChange({ optionalScopes })}
-        choices={scopes.filter(isOptional).map(({ id, name }) => ({ value: id, label: name }))}
-      />
-      <TextField
-        label="Origins of scripts"
-        hint="One a line: pages whose scripts may use the token endpoint."
-        pointer="/allowed_cors_origins"
-        rows={2}
-        isCode
-        value={draft.corsOrigins}
-        onChange={(corsOrigins) => onChange({ corsOrigins })}
-      />
-      <TextField
-        label="Redirect URLs after sign-out"
-        pointer="/post_logout_redirect_uris"
-        rows={2}
-        isCode
-        value={draft.postLogoutRedirectUris}
-        onChange={(postLogoutRedirectUris) => onChange({ postLogoutRedirectUris })}
-      />
-    </details>
-  );
-}
+const scopesField = (scopes: readonly WireScope[], category: string): Field<ClientDraft> => ({
+  ...{ name: "scopes", label: category },
+  choices: scopes
+    .filter((scope) => scope.category === category)
+    .map(({ id, name, description }) => [id, name, description]),
+});

@@ -1,10 +1,18 @@
 /** The router: the address bar holds which page is shown, so that every page can be linked to. */
-import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 /** The path below which the platform is; empty at the root of its host. */
 export const ROOT = document.documentElement.dataset.root ?? "";
 const BASE = `${ROOT}/console`;
+
+/** Pages of an area: the pattern of their path below the area, and what shows them. The first match counts. */
+export type Pages = Readonly<Record<string, ComponentType<PageParameters>>>;
+
+/** Parameters of the pattern, such as `clientId` of ":clientId". */
+export interface PageParameters {
+  parameters: Readonly<Record<string, string>>;
+}
 
 export interface Place {
   /** The path below the console, without slashes at its ends. */
@@ -45,30 +53,6 @@ export function navigate(path: string, { replace = false } = {}): void {
   else history.pushState(null, "", addressOf(path));
   notify();
   scrollTo(0, 0);
-}
-
-interface LinkProps {
-  /** Below the console. */
-  to: string;
-  children: ComponentChildren;
-  class?: string;
-  "aria-current"?: "page";
-}
-
-/** A link to a page of the console, which opens without a load. */
-export function Link({ to, children, ...rest }: LinkProps) {
-  const open = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    // A new tab or window is the browser's work.
-    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
-      return;
-    event.preventDefault();
-    navigate(to);
-  };
-  return (
-    <a {...rest} href={addressOf(to)} onClick={open}>
-      {children}
-    </a>
-  );
 }
 
 /**
