@@ -16,7 +16,7 @@ export interface Reading<T> {
   reload(): void;
 }
 
-/** Reads a path below /v4, and again every so many milliseconds. Without a path it reads nothing. */
+/** Reads a path below /v4, and again at this interval. An undefined path reads nothing. */
 export function useRest<T>(path: string | undefined, everyMs?: number): Reading<T> {
   return useReading<T>(path, (signal) => ask<T>({ path: path ?? "" }, signal), everyMs);
 }
