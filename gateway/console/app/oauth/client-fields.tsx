@@ -1,92 +1,62 @@
 /** The fields of an OAuth client, in the order in which a person decides about them. */
-
 import { RestError } from "../lib/rest.ts";
 import type { WireOAuthClient, WireScope } from "../lib/wire.ts";
 import { type Choice, type Field, Fields, type FormState, linesOf } from "../parts/form.tsx";
 
-/** What a person enters; lists are lines of a text. */
-export interface ClientDraft {
-  responseType: string;
-  name: string;
-  grantTypes: string[];
-  method: string;
-  redirectUris: string;
-  scopes: string[];
-  optionalScopes: string[];
-  postLogoutRedirectUris: string;
-  corsOrigins: string;
-  clientUri: string;
-  logoUri: string;
-  policyUri: string;
-  tosUri: string;
-}
-
-export const EMPTY_DRAFT: ClientDraft = {
-  responseType: "code",
-  name: "",
-  grantTypes: ["authorization_code", "refresh_token"],
-  method: "client_secret_basic",
-  redirectUris: "",
-  scopes: [],
-  optionalScopes: [],
-  postLogoutRedirectUris: "",
-  corsOrigins: "",
-  clientUri: "",
-  logoUri: "",
-  policyUri: "",
-  tosUri: "",
+/** What a person enters, by the names of the request; lists of addresses are lines of a text. */
+export const EMPTY_DRAFT = {
+  client_name: "",
+  response_types: "code",
+  grant_types: ["authorization_code", "refresh_token"],
+  token_endpoint_auth_method: "client_secret_basic",
+  redirect_uris: "",
+  scopes: [] as string[],
+  optional_scopes: [] as string[],
+  post_logout_redirect_uris: "",
+  allowed_cors_origins: "",
+  client_uri: "",
+  logo_uri: "",
+  policy_uri: "",
+  tos_uri: "",
 };
+type ClientDraft = typeof EMPTY_DRAFT;
 
-export const draftOf = (client: WireOAuthClient): ClientDraft => ({
-  responseType: "code",
-  name: client.client_name,
-  grantTypes: client.grant_types,
-  method: client.token_endpoint_auth_method,
-  redirectUris: client.redirect_uris.join("\n"),
-  scopes: client.scopes,
-  optionalScopes: client.optional_scopes,
-  postLogoutRedirectUris: client.post_logout_redirect_uris.join("\n"),
-  corsOrigins: client.allowed_cors_origins.join("\n"),
-  clientUri: client.client_uri ?? "",
-  logoUri: client.logo_uri ?? "",
-  policyUri: client.policy_uri ?? "",
-  tosUri: client.tos_uri ?? "",
-});
+const LISTS = ["redirect_uris", "post_logout_redirect_uris", "allowed_cors_origins"] as const;
+const LINKS = ["client_uri", "logo_uri", "policy_uri", "tos_uri"] as const;
+
+export function draftOf(client: WireOAuthClient): ClientDraft {
+  const draft = {
+    ...EMPTY_DRAFT,
+    client_name: client.client_name,
+    grant_types: client.grant_types as string[],
+    token_endpoint_auth_method: client.token_endpoint_auth_method as string,
+    scopes: client.scopes as string[],
+    optional_scopes: client.optional_scopes as string[],
+  };
+  for (const name of LISTS) draft[name] = client[name].join("\n");
+  for (const name of LINKS) draft[name] = client[name] ?? "";
+  return draft;
+}
 
 /** The body of a request that registers or changes a client. */
-export function requestOf(draft: ClientDraft) {
+export function requestOf(draft: ClientDraft, before?: WireOAuthClient) {
+  const { scopes, grant_types, token_endpoint_auth_method, client_name } = draft;
+  // Only what is changed: sending client_uri again would ask for its verification again.
+  const links = LINKS.filter((name) => draft[name] !== (before?.[name] ?? ""));
   return {
-    client_name: draft.name,
-    response_types: ["code"],
-    grant_types: draft.grantTypes,
-    token_endpoint_auth_method: draft.method,
-    redirect_uris: linesOf(draft.redirectUris),
-    scopes: draft.scopes,
-    optional_scopes: draft.optionalScopes.filter((scope) => draft.scopes.includes(scope)),
-    post_logout_redirect_uris: linesOf(draft.postLogoutRedirectUris),
-    allowed_cors_origins: linesOf(draft.corsOrigins),
+    ...{ client_name, grant_types, token_endpoint_auth_method, scopes },
+    response_types: [draft.response_types],
+    optional_scopes: draft.optional_scopes.filter((scope) => scopes.includes(scope)),
+    ...Object.fromEntries(LISTS.map((name) => [name, linesOf(draft[name])])),
+    ...Object.fromEntries(links.map((name) => [name, draft[name] === "" ? null : draft[name]])),
   };
-}
-
-/** Only what is named: sending client_uri again would ask for its verification again. */
-export function linksOf(draft: ClientDraft, before?: WireOAuthClient) {
-  const all = {
-    client_uri: draft.clientUri,
-    logo_uri: draft.logoUri,
-    policy_uri: draft.policyUri,
-    tos_uri: draft.tosUri,
-  };
-  const changed = Object.entries(all).filter(
-    ([name, value]) => value !== (before?.[name as keyof typeof all] ?? ""),
-  );
-  return Object.fromEntries(changed.map(([name, value]) => [name, value === "" ? null : value]));
 }
 
 /** Refuses in the words of the page. */
-export function checkDraft({ scopes, grantTypes }: ClientDraft): void {
+export function checkDraft({ scopes, grant_types: grants }: ClientDraft): void {
   const faults = [
     scopes.length === 0 && ["/scopes", "Select at least one scope."],
-    !grantTypes.includes("authorization_code") && [
+    !grants.includes("authorization_code") && [
       ...["/grant_types", "Authorization code is needed: a refresh token follows from it."],
     ],
   ].filter((fault) => fault !== false);
@@ -99,23 +69,22 @@ export function checkDraft({ scopes, grantTypes }: ClientDraft): void {
 
 const FIELDS: readonly Field<ClientDraft>[] = [
   {
-    ...{ name: "name", label: "Name", pointer: "/client_name", required: true },
+    ...{ name: "client_name", label: "Name", required: true },
     hint: "People see it when they are asked",
   },
   {
-    ...{ name: "responseType", label: "Response type", pointer: "/response_types" },
+    ...{ name: "response_types", label: "Response type" },
     choices: [["code", "Authorization code", "The one type that is safe, and offered"]],
   },
   {
-    ...{ name: "grantTypes", label: "Grant types", pointer: "/grant_types" },
+    ...{ name: "grant_types", label: "Grant types" },
     choices: [
       ["authorization_code", "Authorization code", "A person signs in and allows it"],
       ["refresh_token", "Refresh token", "It keeps its access for longer than an hour"],
     ],
   },
   {
-    ...{ name: "method", label: "Token authentication method" },
-    pointer: "/token_endpoint_auth_method",
+    ...{ name: "token_endpoint_auth_method", label: "Token authentication method" },
     choices: [
       [
         "client_secret_basic",
@@ -131,32 +100,31 @@ const FIELDS: readonly Field<ClientDraft>[] = [
     ],
   },
   {
-    ...{ name: "redirectUris", label: "Redirect URLs", pointer: "/redirect_uris" },
+    ...{ name: "redirect_uris", label: "Redirect URLs", rows: 3, isCode: true, required: true },
     hint: "One a line. People come back there with a code; the comparison is exact.",
-    ...{ rows: 3, isCode: true, required: true, placeholder: "https://bot.example.com/callback" },
+    placeholder: "https://bot.example.com/callback",
   },
 ];
 
-const MORE_FIELDS: readonly Field<ClientDraft>[] = [
+const LINK_FIELDS: readonly Field<ClientDraft>[] = [
   {
-    ...{ name: "corsOrigins", label: "Origins of scripts", pointer: "/allowed_cors_origins" },
-    hint: "One a line: pages whose scripts may use the token endpoint.",
-    ...{ rows: 2, isCode: true },
-  },
-  {
-    ...{ name: "postLogoutRedirectUris", label: "Redirect URLs after sign-out" },
-    ...{ pointer: "/post_logout_redirect_uris", rows: 2, isCode: true },
-  },
-];
-
-const LINKS: readonly Field<ClientDraft>[] = [
-  {
-    ...{ name: "clientUri", label: "Client URL", pointer: "/client_uri", type: "url" },
+    ...{ name: "client_uri", label: "Client URL", type: "url" },
     hint: "Its domain must be verified before the client can be public",
   },
-  { name: "logoUri", label: "Logo URL", pointer: "/logo_uri", type: "url" },
-  { name: "policyUri", label: "Privacy policy URL", pointer: "/policy_uri", type: "url" },
-  { name: "tosUri", label: "Terms URL", pointer: "/tos_uri", type: "url" },
+  { name: "logo_uri", label: "Logo URL", type: "url" },
+  { name: "policy_uri", label: "Privacy policy URL", type: "url" },
+  { name: "tos_uri", label: "Terms URL", type: "url" },
+];
+
+const ADDRESS_FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "allowed_cors_origins", label: "Origins of scripts", rows: 2, isCode: true },
+    hint: "One a line: pages whose scripts may use the token endpoint.",
+  },
+  {
+    ...{ name: "post_logout_redirect_uris", label: "Redirect URLs after sign-out" },
+    ...{ rows: 2, isCode: true },
+  },
 ];
 
 interface FieldsProps {
@@ -170,7 +138,7 @@ export function ClientFields({ form, scopes }: FieldsProps) {
   const isOptional = ({ id }: WireScope) =>
     chosen.includes(id) && id !== "openid" && id !== "offline_access";
   const optional: Field<ClientDraft> = {
-    ...{ name: "optionalScopes", label: "Optional scopes", pointer: "/optional_scopes" },
+    ...{ name: "optional_scopes", label: "Optional scopes" },
     hint: "People may decline these, and allow the rest.",
     choices: scopes.filter(isOptional).map(({ id, name }): Choice => [id, name]),
   };
@@ -188,7 +156,7 @@ export function ClientFields({ form, scopes }: FieldsProps) {
       </fieldset>
       <details>
         <summary>Links, optional scopes and origins</summary>
-        <Fields form={form} fields={[...LINKS, optional, ...MORE_FIELDS]} />
+        <Fields form={form} fields={[...LINK_FIELDS, optional, ...ADDRESS_FIELDS]} />
       </details>
     </>
   );

@@ -10,14 +10,7 @@ import { Form, useForm } from "../parts/form.tsx";
 import { ButtonLink } from "../parts/link.tsx";
 import { Facts } from "../parts/note.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
-import {
-  ClientFields,
-  checkDraft,
-  draftOf,
-  EMPTY_DRAFT,
-  linksOf,
-  requestOf,
-} from "./client-fields.tsx";
+import { ClientFields, checkDraft, draftOf, EMPTY_DRAFT, requestOf } from "./client-fields.tsx";
 import { OfClient, type OfClientProps } from "./clients-page.tsx";
 
 export function NewClientPage() {
@@ -28,7 +21,7 @@ export function NewClientPage() {
   const request = {
     method: "POST" as const,
     path: restPath("/oauth_clients"),
-    json: { ...requestOf(form.values), ...linksOf(form.values) },
+    json: requestOf(form.values),
   };
   const create = async () => {
     checkDraft(form.values);
@@ -89,8 +82,7 @@ function Settings({ client, path, reload }: OfClientProps) {
   const { values } = form;
   const save = async () => {
     checkDraft(values);
-    const json = { ...requestOf(values), ...linksOf(values, client) };
-    await ask({ method: "PATCH", path, json });
+    await ask({ method: "PATCH", path, json: requestOf(values, client) });
     reload();
     return "Saved.";
   };
