@@ -36,7 +36,8 @@ describe("crawls in the console", function () {
       else if (path === "/traps") send("text/html", HOSTILE_PAGE);
       else if (path === "/slow")
         released.promise.then(() => send("text/html", "<title>Slow</title><p>At last."));
-      else send("text/plain", "nothing", 404);
+      // "/held" is never answered.
+      else if (path !== "/held") send("text/plain", "nothing", 404);
     }).listen(0, "127.0.0.1");
     world = await ConsoleWorld.start({ TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8" });
     origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
@@ -121,7 +122,7 @@ describe("crawls in the console", function () {
   });
 
   it("cancels a crawl", async () => {
-    const json = { url: `${origin}/slow`, render: false, maxAge: 0 };
+    const json = { url: `${origin}/held`, render: false, maxAge: 0 };
     const { body } = await world.platform.rest("POST", "/browser-rendering/crawl", json);
     await world.open(`crawls/${body.result}`, "Crawl");
     await world.openDialog("Cancel the crawl");

@@ -42,6 +42,7 @@ const NAMES = HOSTILE_CORPUS.filter((text) => /^[ -~]+$/.test(text));
 const ALL = HOSTILE_CORPUS.join("\n");
 /** Names of agents and headers have one line of visible characters. */
 const [FIRST = "", SECOND = ""] = HOSTILE_CORPUS;
+const SELECTOR = `[title="${FIRST}"]`;
 
 describe("hostile texts in every field of the console", function () {
   this.timeout(240_000);
@@ -55,6 +56,7 @@ describe("hostile texts in every field of the console", function () {
     await writeNames();
     await writeApp();
     const letter = await writeDeadLetter();
+    await writeJob();
     const { client_id: client } = (await world.platform.rest("GET", "/oauth_clients")).body
       .result[0];
     const agent = encodeURIComponent(FIRST);
@@ -68,6 +70,7 @@ describe("hostile texts in every field of the console", function () {
       ["repositories/default/hostile", [FIRST]],
       ["repositories/default/hostile/settings", []],
       ["crawls", []],
+      ["rendering/jobs", [SELECTOR]],
       ["apps/hooks/agents", [FIRST]],
       [`apps/hooks/agents/Repo/${agent}`, HOSTILE_CORPUS.map((text) => JSON.stringify(text))],
       ["apps/hooks/log", HOSTILE_CORPUS],
@@ -91,6 +94,38 @@ describe("hostile texts in every field of the console", function () {
       expect(await world.isHacked(), path).to.equal(false);
       expect(world.faults, path).to.deep.equal([]);
     }
+  });
+
+  it("lead no request away from its path", async () => {
+    const { accountId, url } = world.platform;
+    const name = encodeURIComponent("../../evil?x=1");
+    const asked: string[] = [];
+    world.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    const agent = `${name}/${name}/${name}`;
+    for (const path of [
+      ...[`account/tokens/${name}`, `oauth-clients/${name}`, `crawls/${name}`, `requests/${name}`],
+      ...["", "/agents", "/log", "/secrets", `/agents/${name}/${name}`].map(
+        (page) => `apps/${name}${page}`,
+      ),
+      ...["", "/sent", `/${name}`, `/sent/${name}`].map((page) => `webhooks/${agent}${page}`),
+      ...[`webhooks?app=${name}`, `webhooks/${name}/endpoints/${name}/test`],
+      ...["", "/history", "/branches", "/tokens", "/compare", `/commit/${name}`].map(
+        (page) => `repositories/${name}/${name}${page}`,
+      ),
+      ...[`repositories/${name}`, `operator/dead-letters/${name}`],
+    ]) {
+      asked.length = 0;
+      await world.page.goto(`${url}/console/${accountId}/${path}`);
+      await world.page.waitForSelector("h1");
+      await world.settled();
+      const below = asked.filter((one) => one.startsWith("/v4/"));
+      expect(below, path).to.match(/%2Fevil|\/v4\/accounts\?/);
+      expect(
+        asked.filter((one) => /\/evil(\/|$)/.test(one)),
+        path,
+      ).to.deep.equal([]);
+    }
+    world.checkFaults();
   });
 
   it("run nothing as result, error and rows of an agent", async () => {
@@ -155,6 +190,21 @@ describe("hostile texts in every field of the console", function () {
       body: event,
     });
     expect(told.status, told.text).to.equal(202);
+  }
+
+  /** A job that fails, with a text in its error. */
+  async function writeJob(): Promise<void> {
+    const { accountId, credentials, url } = world.platform;
+    const started = await fetch(`${url}/v4/accounts/${accountId}/browser-rendering/screenshot`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${credentials.api_token}`,
+        "content-type": "application/json",
+        prefer: "respond-async",
+      },
+      body: JSON.stringify({ html: "x", selector: SELECTOR }),
+    });
+    expect(started.status, await started.text()).to.equal(202);
   }
 
   async function writeDeadLetter(): Promise<number> {

@@ -93,29 +93,52 @@ describe("requests and operation in the console", function () {
   it("sends a dead letter again, and drops it", async () => {
     await world.open("operator/dead-letters", "Operator");
     await world.press("Retry #1");
+    await world.says("#1 is sent again.");
     // The receiver refuses the message again, which makes another letter.
     await world.says("#2 browserUsed");
     await world.openDialog("Drop #2");
     await world.confirm("Drop #2");
+    await world.says("#2 is dropped.");
     await world.says("There is no dead letter");
   });
 
-  it("names another administrator, and hides all of it from other people", async () => {
+  it("says plainly that somebody else was quicker with a dead letter", async () => {
+    await bury("raced");
+    await world.open("operator/dead-letters/3", "Dead letter #3");
+    const elsewhere = await world.elsewhere();
+    const status = await elsewhere.evaluate(`fetch("/v4/installation/dead-letters/3", {
+      method: "DELETE", headers: { "X-Trunkline-Session": "use" },
+    }).then(({ status }) => status)`);
+    expect(status).to.equal(200);
+    await world.press("Retry #3");
+    await world.heading("Operator");
+    await world.says("#3 was gone already: somebody else has sent it again or dropped it.");
+    await world.says("There is no dead letter");
+  });
+
+  it("names another administrator by address and id, and hides all of it from other people", async () => {
     const { url } = world.platform;
     const email = "other@example.com";
     const other = await world.stranger(email);
-    await other.goto(`${url}/console`);
-    await other.waitForSelector("nav");
+    await other.goto(`${url}/console/account/sessions`);
+    const shown = await other.waitForSelector("dl .copyable code");
+    const id = String(await shown?.evaluate(({ textContent }) => textContent));
     const seen = async () => String(await other.evaluate("document.body.innerText"));
     expect(await seen())
       .to.contain("Requests")
       .and.not.contain("Operator");
     await world.open("operator/administrators", "Operator");
-    await world.fill("E-mail address", "nobody@example.com");
-    await world.press("Add");
+    const add = async (address: string, userId: string) => {
+      await world.fill("E-mail address", address);
+      await world.fill("User id", userId);
+      await world.press("Add");
+    };
+    await add("nobody@example.com", id);
     await world.says("is unknown");
-    await world.fill("E-mail address", email);
-    await world.press("Add");
+    // The person told their id, and somebody else holds the address.
+    await add(email, "a".repeat(32));
+    await world.says(`${email} has another id`);
+    await add(email, id);
     await world.openDialog(`Remove ${email}`);
     await world.audit("operator-administrators");
     await other.goto(`${url}/console`);

@@ -36,12 +36,59 @@ describe("rendering in the console", function () {
     await world.audit("rendering-screenshot");
   });
 
+  it("reads a page as Markdown and its links", async () => {
+    const html =
+      '<main><h1>Harbour</h1><p>See <a href="https://example.com/tide">tides</a>.</main>';
+    for (const [action, shown] of [
+      ["Markdown", "# Harbour"],
+      ["Links", "https://example.com/tide"],
+    ] as const) {
+      await world.choose(action, "radio");
+      await world.fill("Body", JSON.stringify({ html }));
+      await rendered();
+      await world.page.waitForFunction(
+        `document.querySelector("pre.source")?.innerText.includes(${JSON.stringify(shown)})`,
+      );
+    }
+    await world.choose("Screenshot", "radio");
+  });
+
   it("runs nothing of a hostile page in the console", async () => {
     for (const html of HOSTILE_TEXTS) {
       await world.fill("Body", JSON.stringify({ html }));
       await rendered();
     }
     expect(await world.isHacked()).to.equal(false);
+  });
+
+  it("runs a rendering as a job, gives its result, and cancels another one", async () => {
+    await world.follow("Jobs");
+    await world.says("There is no job yet");
+    await world.follow("Playground");
+    await world.fill("Markup", "<h1>Later</h1>");
+    await world.choose("Run as a job");
+    await world.press("Render");
+    await world.heading("Rendering jobs");
+    await world.says("completed");
+    await world.page.evaluate(`{
+      const make = URL.createObjectURL;
+      URL.createObjectURL = (blob) => make.call(URL, (window.saved = blob));
+    }`);
+    await world.press("Download pdf");
+    await world.page.waitForFunction("window.saved");
+    expect(await world.page.evaluate("window.saved.slice(0, 5).text()")).to.equal("%PDF-");
+    await world.follow("Playground");
+    await world.choose("JSON", "radio");
+    await world.fill("Body", JSON.stringify({ html: "x", waitForTimeout: 60_000 }));
+    await world.choose("Run as a job");
+    await world.press("Render");
+    await world.says("running");
+    await world.audit("rendering-jobs");
+    await world.openDialog("Cancel pdf");
+    await world.confirm("Cancel pdf");
+    await world.says("cancelled");
+    await world.page.select("select", "failed");
+    await world.says("No job is in this state");
   });
 
   it("shows the browser time that was used, by day", async () => {

@@ -288,16 +288,30 @@ describe("operation of an installation by REST", function () {
     }
   });
 
+  it("names nobody who signed up with the address of another person", async () => {
+    const path = "/installation/administrators";
+    // Whoever signs up first has the address: nobody verified it.
+    const { email } = other;
+    const ofThePerson = "a".repeat(32);
+    for (const json of [{ email }, { email, user_id: ofThePerson }]) {
+      const { status, body } = await ask(path, { method: "POST", cookie: first, json });
+      expect(status).to.equal(400);
+      expect(JSON.stringify(body.errors)).to.contain("/user_id");
+    }
+    expect((await ask(path, { cookie: other.cookie })).status).to.equal(403);
+  });
+
   it("lets administrators add others, and keeps the last one", async () => {
     const path = "/installation/administrators";
     const email = other.email;
     const [me] = (await ask(path, { cookie: first })).body.result;
     expect(me.email).to.equal(platform.credentials.user.email);
+    const { id: user_id } = (await ask("/user", { cookie: other.cookie })).body.result;
     const add = (json: unknown) => ask(path, { method: "POST", cookie: first, json });
-    expect((await add({ email: "nobody@example.com" })).status).to.equal(404);
-    expect((await add({ email: "no address" })).status).to.equal(400);
-    const added = (await add({ email })).body.result;
-    await add({ email });
+    expect((await add({ user_id, email: "nobody@example.com" })).status).to.equal(404);
+    expect((await add({ user_id, email: "no address" })).status).to.equal(400);
+    const added = (await add({ user_id, email })).body.result;
+    await add({ user_id, email });
     expect((await ask(path, { cookie: other.cookie })).body.result).to.deep.equal([me, added]);
     const remove = (userId: string, cookie: string) =>
       ask(`${path}/${userId}`, { method: "DELETE", cookie });

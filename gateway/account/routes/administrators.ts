@@ -9,6 +9,7 @@ import {
 } from "../../../schemas/account/http/installation.ts";
 import { INSTALLATION_KEY, installation } from "../../../schemas/account/installation.ts";
 import { user } from "../../../schemas/account/user.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
@@ -82,10 +83,18 @@ function addAdministrator(actors: ActorClient) {
   return async ({ body, caller, logger }: RouteRequest<unknown, unknown, AddAdministrator>) => {
     // Refuses an unknown address.
     const { id: userId, email } = await actors.call(user, body.email, "get", {});
+    // Nobody verifies addresses: another person may have signed up with this one.
+    if (userId !== body.user_id) throw notThePerson(email);
     await actors.call(installation, INSTALLATION_KEY, "addAdministrator", { userId, email });
     logger.info({ by: caller.userId, administrator: userId }, "administrator added");
     return { result: { user_id: userId, email } };
   };
+}
+
+function notThePerson(email: string): ActorError {
+  const pointer = "/user_id";
+  const message = `Cannot accept ${pointer}: ${email} has another id, expected the one that the console shows the person under Account, Sessions`;
+  return new ActorError("invalid_request", message, { faults: [{ pointer, message }] });
 }
 
 function removeAdministrator(actors: ActorClient) {

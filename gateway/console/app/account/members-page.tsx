@@ -1,56 +1,54 @@
 /** The people of the account, their roles, and invitations. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
+import { ask, resultOf } from "../lib/rest.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { InvitedMember, WireMember, WireRole } from "../lib/wire.ts";
-import { Badge, Time } from "../parts/bits.tsx";
-import { SecretOnce } from "../parts/copy.tsx";
+import { Button, SecretOnce } from "../parts/button.tsx";
 import { ConfirmButton, Dialog } from "../parts/dialog.tsx";
-import { CheckGroup, Form, TextField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { AccountTabs } from "./account-tabs.tsx";
-
-const REFRESH_MS = 30_000;
+import { type Field, Form, useForm } from "../parts/form.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Badge, Time } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { accountTabs } from "./tokens-page.tsx";
 
 export function MembersPage() {
   const { restPath, may } = useAccount();
-  const path = restPath("/members?per_page=50");
-  const members = useRest<WireMember[]>(path, { everyMs: REFRESH_MS });
+  const members = useList<WireMember>(restPath("/members"), {
+    everyMs: 30_000,
+    query: { per_page: "50" },
+  });
   const roles = useRest<WireRole[]>(restPath("/roles"));
+  const { reload, hasAnswered } = members.reading;
   const canWrite = may("account.write");
   return (
     <Page
       title="Members"
       lead="People who may use this account, each with the permissions of their roles."
-      request={{ path }}
+      request={members}
+      tabs={accountTabs("account/members")}
     >
-      <AccountTabs current="account/members" />
-      <Card>
-        <List
-          reading={members}
-          label="Members"
-          noun="member"
-          keyOf={({ id }) => id}
-          empty={<Empty title="Nobody is a member" />}
-          columns={[
-            { name: "Email", cell: ({ email }) => email },
-            { name: "Roles", cell: ({ roles: held }) => held.map(({ name }) => name).join(", ") },
-            { name: "State", cell: (member) => <MemberState member={member} /> },
-          ]}
-          actions={(member) =>
-            canWrite && (
-              <>
-                <ChangeRoles member={member} roles={roles.value ?? []} reload={members.reload} />
-                <Remove member={member} reload={members.reload} />
-              </>
-            )
-          }
-        />
-      </Card>
-      {canWrite && members.hasAnswered && roles.hasAnswered && (
-        <Invite roles={roles.value ?? []} reload={members.reload} />
+      <ListCard
+        list={members}
+        label="Members"
+        noun="member"
+        empty={["Nobody is a member"]}
+        columns={{
+          Email: ({ email }) => email,
+          Roles: ({ roles: held }) => held.map(({ name }) => name).join(", "),
+          State: (member) => <MemberState member={member} />,
+        }}
+        actions={(member) =>
+          canWrite && (
+            <>
+              <ChangeRoles member={member} roles={roles.value ?? []} reload={reload} />
+              <Remove member={member} reload={reload} />
+            </>
+          )
+        }
+      />
+      {canWrite && hasAnswered && roles.hasAnswered && (
+        <Invite roles={roles.value ?? []} reload={reload} />
       )}
     </Page>
   );
@@ -68,80 +66,74 @@ function MemberState({ member: { status, expires_at: at } }: { member: WireMembe
   );
 }
 
-const choicesOf = (roles: readonly WireRole[]) =>
-  roles.map(({ id, name, description }) => ({ value: id, label: name, hint: description }));
+const rolesField = (roles: readonly WireRole[]): Field<{ roles: string[] }> => ({
+  ...{ name: "roles", label: "Roles" },
+  choices: roles.map(({ id, name, description }) => [id, name, description]),
+});
 
-interface ChangeProps {
+interface MemberProps {
   member: WireMember;
   reload: () => void;
 }
 
-function ChangeRoles({ member, roles, reload }: ChangeProps & { roles: readonly WireRole[] }) {
+function ChangeRoles({ member, roles, reload }: MemberProps & { roles: readonly WireRole[] }) {
   const { restPath } = useAccount();
-  const [chosen, setChosen] = useState<string[]>();
+  const [isOpen, setOpen] = useState(false);
+  const form = useForm({ roles: member.roles.map(({ id }) => id) });
   const save = async () => {
-    await ask({ method: "PUT", path: restPath(`/members/${member.id}`), json: { roles: chosen } });
-    setChosen(undefined);
+    await ask({ method: "PUT", path: restPath(`/members/${member.id}`), json: form.values });
+    setOpen(false);
     reload();
+  };
+  const title = `Roles of ${member.email}`;
+  const close = () => {
+    setOpen(false);
+    form.reset();
   };
   return (
     <>
-      <button
-        type="button"
-        class="small second"
-        aria-label={`Roles of ${member.email}`}
-        onClick={() => setChosen(member.roles.map(({ id }) => id))}
-      >
+      <Button label={title} onClick={() => setOpen(true)}>
         Roles
-      </button>
-      {chosen && (
-        <Dialog title={`Roles of ${member.email}`} onClose={() => setChosen(undefined)}>
-          <Form submit="Save" onSubmit={save} onCancel={() => setChosen(undefined)}>
-            <CheckGroup
-              label="Roles"
-              pointer="/roles"
-              choices={choicesOf(roles)}
-              chosen={chosen}
-              onChange={setChosen}
-            />
-          </Form>
+      </Button>
+      {isOpen && (
+        <Dialog title={title} onClose={close}>
+          <Form
+            {...{ submit: "Save", onSubmit: save, onCancel: close }}
+            form={form}
+            fields={[rolesField(roles)]}
+          />
         </Dialog>
       )}
     </>
   );
 }
 
-function Remove({ member, reload }: ChangeProps) {
+function Remove({ member: { id, email, status }, reload }: MemberProps) {
   const { restPath } = useAccount();
-  const isInvited = member.status === "pending";
-  const remove = async () => {
-    await ask({ method: "DELETE", path: restPath(`/members/${member.id}`) });
-    reload();
-  };
+  const isInvited = status === "pending";
   return (
     <ConfirmButton
       label={isInvited ? "Take back" : "Remove"}
-      title={isInvited ? "Take the invitation back?" : `Remove ${member.email}?`}
+      title={isInvited ? "Take the invitation back?" : `Remove ${email}?`}
       text={
         isInvited
-          ? `The link that was sent to ${member.email} opens nothing any more.`
+          ? `The link that was sent to ${email} opens nothing any more.`
           : "What they allowed OAuth clients to do here ends at once."
       }
-      onConfirm={remove}
+      request={{ method: "DELETE", path: restPath(`/members/${id}`) }}
+      done={reload}
     />
   );
 }
 
 function Invite({ roles, reload }: { roles: readonly WireRole[]; reload: () => void }) {
   const { restPath } = useAccount();
-  const [email, setEmail] = useState("");
-  const [chosen, setChosen] = useState<string[]>(["Member"]);
+  const form = useForm({ email: "", roles: ["Member"] });
   const [invited, setInvited] = useState<InvitedMember>();
   const invite = async () => {
-    const json = { email, roles: chosen };
-    const asked = { method: "POST" as const, path: restPath("/members"), json };
-    setInvited((await ask<InvitedMember>(asked)).result);
-    setEmail("");
+    const request = { method: "POST", path: restPath("/members"), json: form.values } as const;
+    setInvited(await resultOf<InvitedMember>(request));
+    form.change({ email: "" });
     reload();
   };
   return (
@@ -152,23 +144,15 @@ function Invite({ roles, reload }: { roles: readonly WireRole[]; reload: () => v
           <p>Send it to them yourself: the platform sends no mail.</p>
         </>
       )}
-      <Form submit="Invite" onSubmit={invite}>
-        <TextField
-          label="Email"
-          type="email"
-          pointer="/email"
-          value={email}
-          onChange={setEmail}
-          required
-        />
-        <CheckGroup
-          label="Roles"
-          pointer="/roles"
-          choices={choicesOf(roles)}
-          chosen={chosen}
-          onChange={setChosen}
-        />
-      </Form>
+      <Form
+        submit="Invite"
+        onSubmit={invite}
+        form={form}
+        fields={[
+          { name: "email", label: "Email", type: "email", required: true },
+          rolesField(roles) as Field<typeof form.values>,
+        ]}
+      />
     </Card>
   );
 }

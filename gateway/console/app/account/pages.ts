@@ -1,10 +1,8 @@
 /** Pages of the account: its API tokens, its members, and the sessions of the person. */
-import type { Pages } from "../lib/pages.ts";
+import type { Pages } from "../lib/router.ts";
 import { MembersPage } from "./members-page.tsx";
-import { NewTokenPage } from "./new-token-page.tsx";
 import { SessionsPage } from "./sessions-page.tsx";
-import { TokenPage } from "./token-page.tsx";
-import { TokensPage } from "./tokens-page.tsx";
+import { NewTokenPage, TokenPage, TokensPage } from "./tokens-page.tsx";
 
 export const pages: Pages = {
   "": TokensPage,

@@ -2,6 +2,7 @@
 import { useId } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import type { PermissionGroup } from "../lib/wire.ts";
+import { Button } from "../parts/button.tsx";
 
 const LEVELS = [
   ["", "Nothing"],
@@ -16,43 +17,34 @@ interface PickerProps {
 }
 
 export function PermissionPicker({ groups, chosen, onChange }: PickerProps) {
-  const parts = partsOf(groups);
-  const everything = (level: string) => parts.map(({ part }) => `${part}.${level}`);
+  const reads = groups.filter(({ id }) => id.endsWith(".read"));
+  const parts = reads.map(({ id, name }) => [id.slice(0, -5), name.replace(/ Read$/, "")] as const);
+  const everything = (level: string) => onChange(parts.map(([part]) => `${part}.${level}`));
   return (
     <fieldset class="picker">
       <legend>Permissions</legend>
       <span class="quiet hint">Write includes read.</span>
       <p class="actions">
-        <button type="button" class="small second" onClick={() => onChange(everything("read"))}>
-          Read everything
-        </button>
-        <button type="button" class="small second" onClick={() => onChange(everything("write"))}>
-          Everything
-        </button>
-        <button type="button" class="small second" onClick={() => onChange([])}>
-          Nothing
-        </button>
+        <Button onClick={() => everything("read")}>Read everything</Button>
+        <Button onClick={() => everything("write")}>Everything</Button>
+        <Button onClick={() => onChange([])}>Nothing</Button>
       </p>
-      {parts.map(({ part, name }) => (
-        <Part key={part} part={part} name={name} chosen={chosen} onChange={onChange} />
+      {parts.map(([part, name]) => (
+        <Part key={part} {...{ part, name, chosen, onChange }} />
       ))}
     </fieldset>
   );
 }
 
-function Part({
-  part,
-  name,
-  chosen,
-  onChange,
-}: { part: string; name: string } & Pick<PickerProps, "chosen" | "onChange">) {
+interface PartProps extends Omit<PickerProps, "groups"> {
+  part: string;
+  name: string;
+}
+
+function Part({ part, name, chosen, onChange }: PartProps) {
   const { may } = useAccount();
   const id = useId();
-  const level = chosen.includes(`${part}.write`)
-    ? "write"
-    : chosen.includes(`${part}.read`)
-      ? "read"
-      : "";
+  const level = ["write", "read"].find((one) => chosen.includes(`${part}.${one}`)) ?? "";
   const choose = (next: string) => {
     const others = chosen.filter((one) => !one.startsWith(`${part}.`));
     onChange(next === "" ? others : [...others, `${part}.${next}`]);
@@ -75,12 +67,4 @@ function Part({
       ))}
     </fieldset>
   );
-}
-
-function partsOf(groups: readonly PermissionGroup[]): { part: string; name: string }[] {
-  const reads = groups.filter(({ id }) => id.endsWith(".read"));
-  return reads.map(({ id, name }) => ({
-    part: id.replace(/\.read$/, ""),
-    name: name.replace(/ Read$/, ""),
-  }));
 }

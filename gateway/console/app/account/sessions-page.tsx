@@ -1,26 +1,21 @@
-/** Browsers in which the person is signed in. */
+/** Browsers in which the person is signed in, and who the person is to the platform. */
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
-import { ROOT } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
+import { ROOT } from "../lib/router.ts";
 import type { WireSession } from "../lib/wire.ts";
-import { Badge, Time } from "../parts/bits.tsx";
+import { Copyable } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { AccountTabs } from "./account-tabs.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Badge, Facts, Time } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { accountTabs } from "./tokens-page.tsx";
 
-const REFRESH_MS = 30_000;
+const PATH = "/user/sessions";
 
 export function SessionsPage() {
   const { user } = useAccount();
-  const path = "/user/sessions";
-  const sessions = useRest<WireSession[]>(path, { everyMs: REFRESH_MS });
-  const end = async (session: WireSession) => {
-    await ask({ method: "DELETE", path: `${path}/${session.id}` });
-    if (session.is_current) location.assign(`${ROOT}/login`);
-    else sessions.reload();
-  };
+  const sessions = useList<WireSession>(PATH, { everyMs: 30_000 });
+  const ended = (isCurrent: boolean) =>
+    isCurrent ? location.assign(`${ROOT}/login`) : sessions.reading.reload();
   return (
     <Page
       title="Sessions"
@@ -30,38 +25,40 @@ export function SessionsPage() {
           <a href={`${ROOT}/profile/password`}>change your password</a>.
         </>
       }
+      tabs={accountTabs("account/sessions")}
     >
-      <AccountTabs current="account/sessions" />
-      <Card>
-        <List
-          reading={sessions}
-          label="Sessions"
-          noun="session"
-          keyOf={({ id }) => id}
-          empty={<Empty title="There is no session" />}
-          columns={[
-            { name: "Signed in", cell: ({ signed_in_at: at }) => <Time at={at} /> },
-            { name: "Ends", cell: ({ expires_at: at }) => <Time at={at} /> },
-            {
-              name: "State",
-              cell: ({ is_current: isCurrent }) =>
-                isCurrent ? (
-                  <Badge tone="good">this browser</Badge>
-                ) : (
-                  <Badge tone="quiet">elsewhere</Badge>
-                ),
-            },
-          ]}
-          actions={(session) => (
-            <ConfirmButton
-              label="End"
-              title={session.is_current ? "Sign out here?" : "End the session?"}
-              text="The browser has to sign in again."
-              onConfirm={() => end(session)}
-            />
-          )}
-        />
-      </Card>
+      <ListCard
+        list={sessions}
+        label="Sessions"
+        noun="session"
+        empty={["There is no session"]}
+        columns={{
+          "Signed in": ({ signed_in_at: at }) => <Time at={at} />,
+          Ends: ({ expires_at: at }) => <Time at={at} />,
+          State: ({ is_current: isCurrent }) => (
+            <Badge tone={isCurrent ? "good" : "quiet"}>
+              {isCurrent ? "this browser" : "elsewhere"}
+            </Badge>
+          ),
+        }}
+        actions={({ id, is_current: isCurrent }) => (
+          <ConfirmButton
+            label="End"
+            title={isCurrent ? "Sign out here?" : "End the session?"}
+            text="The browser has to sign in again."
+            request={{ method: "DELETE", path: `${PATH}/${id}` }}
+            done={() => ended(isCurrent)}
+          />
+        )}
+      />
+      {sessions.reading.hasAnswered && (
+        <Card title="You">
+          <Facts of={{ Email: user.email, "User id": <Copyable value={user.id} /> }} />
+          <p class="quiet">
+            An administrator of the installation needs both to make you an administrator too.
+          </p>
+        </Card>
+      )}
     </Page>
   );
 }

@@ -1,71 +1,74 @@
-/** The account's API tokens. */
+/** The API tokens of the account: their list, a new one, and one with its permissions, its secret and its end. */
+
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { Link } from "../lib/router.tsx";
+import { ask, refuse, resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
-import type { WireToken } from "../lib/wire.ts";
-import { Badge, Time, type Tone } from "../parts/bits.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { AccountTabs } from "./account-tabs.tsx";
+import type { CreatedToken, PermissionGroup, WireToken } from "../lib/wire.ts";
+import { SecretOnce } from "../parts/button.tsx";
+import { ConfirmButton } from "../parts/dialog.tsx";
+import { Form, useForm } from "../parts/form.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Facts, State, Time, type Tone } from "../parts/note.tsx";
+import { Card, Page, Read, RestPage } from "../parts/page.tsx";
+import { PermissionPicker } from "./permission-picker.tsx";
 
-const REFRESH_MS = 30_000;
+const TABS = [
+  ["account", "API tokens"],
+  ["account/members", "Members"],
+  ["account/sessions", "Sessions"],
+] as const;
+
+/** The pages of the account area. */
+export const accountTabs = (current: (typeof TABS)[number][0]) => ({
+  ...{ label: "Account", pages: TABS, current },
+});
+
+export const TONES: Readonly<Record<WireToken["status"], Tone>> = {
+  ...{ active: "good", disabled: "quiet", expired: "bad" },
+};
 
 export function TokensPage() {
-  const { restPath, placeOf, may } = useAccount();
-  const [page, setPage] = useState(1);
-  const path = restPath(`/tokens?direction=desc&page=${page}`);
-  const reading = useRest<WireToken[]>(path, { everyMs: REFRESH_MS });
-  const make = may("account.write") && (
-    <Link class="button small" to={placeOf("account/tokens/new")}>
-      New token
-    </Link>
-  );
+  const { restPath, may } = useAccount();
+  const tokens = useList<WireToken>(restPath("/tokens"), {
+    everyMs: 30_000,
+    query: { direction: "desc" },
+  });
   return (
     <Page
       title="API tokens"
       lead="A token opens the REST API and Git to programs, with the permissions that you choose."
-      request={{ path }}
-      actions={make}
+      request={tokens}
+      actions={
+        may("account.write") && (
+          <ButtonLink isMain to="account/tokens/new">
+            New token
+          </ButtonLink>
+        )
+      }
+      tabs={accountTabs("account")}
     >
-      <AccountTabs current="account" />
-      <Card>
-        <List
-          reading={reading}
-          label="API tokens"
-          noun="token"
-          keyOf={({ id }) => id}
-          onPage={setPage}
-          empty={
-            <Empty title="There is no token yet">
-              <p>Make one for each program, so that each can be revoked by itself.</p>
-            </Empty>
-          }
-          columns={[
-            {
-              name: "Name",
-              cell: ({ id, name }) => <Link to={placeOf(`account/tokens/${id}`)}>{name}</Link>,
-            },
-            { name: "Ends with", cell: ({ last_four: lastFour }) => <code>…{lastFour}</code> },
-            { name: "State", cell: ({ status }) => <TokenState status={status} /> },
-            { name: "Opens", cell: (token) => openedBy(token) },
-            { name: "Made", cell: ({ issued_on: at }) => <Time at={at} /> },
-            { name: "Expires", cell: ({ expires_on: at }) => <Time at={at} /> },
-          ]}
-        />
-      </Card>
+      <ListCard
+        list={tokens}
+        label="API tokens"
+        noun="token"
+        empty={[
+          "There is no token yet",
+          "Make one for each program, so that each can be revoked by itself.",
+        ]}
+        columns={{
+          Name: ({ id, name }) => <Link to={`account/tokens/${id}`}>{name}</Link>,
+          "Ends with": ({ last_four: lastFour }) => <code>…{lastFour}</code>,
+          State: ({ status }) => <State of={status} tones={TONES} />,
+          Opens: openedBy,
+          Made: ({ issued_on: at }) => <Time at={at} />,
+          Expires: ({ expires_on: at }) => <Time at={at} />,
+        }}
+      />
     </Page>
   );
-}
-
-const TONES: Record<WireToken["status"], Tone> = {
-  active: "good",
-  disabled: "quiet",
-  expired: "bad",
-};
-
-export function TokenState({ status }: { status: WireToken["status"] }) {
-  return <Badge tone={TONES[status]}>{status}</Badge>;
 }
 
 export const permissionsOf = ({ policies }: Pick<WireToken, "policies">): string[] =>
@@ -75,8 +78,203 @@ function openedBy(token: WireToken): string {
   const permissions = permissionsOf(token);
   const writes = permissions.filter((one) => one.endsWith(".write"));
   if (writes.length >= 5) return "everything";
-  const names = permissions.map((one) =>
-    one.replace(/\.read$/, " (read)").replace(/\.write$/, " (write)"),
-  );
+  const names = permissions.map((one) => one.replace(/\.(read|write)$/, " ($1)"));
   return names.length > 3 ? `${names.length} permissions` : names.join(", ");
+}
+
+const DAY_MS = 86_400_000;
+const EXPIRIES = [
+  ["", "Never"],
+  ["1", "In 1 day"],
+  ["7", "In 7 days"],
+  ["30", "In 30 days"],
+  ["90", "In 90 days"],
+  ["365", "In 1 year"],
+] as const;
+
+/** What the account may give to tokens. */
+export const useGroups = () =>
+  useRest<PermissionGroup[]>(useAccount().restPath("/tokens/permission_groups?per_page=50"));
+
+export function NewTokenPage() {
+  const { restPath } = useAccount();
+  const groups = useGroups();
+  const form = useForm({ name: "", days: "90" });
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [made, setMade] = useState<CreatedToken>();
+  const { name, days } = form.values;
+  const expiry = days && {
+    expires_on: new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
+  };
+  const request = {
+    method: "POST" as const,
+    path: restPath("/tokens"),
+    json: { name, policies: [policyOf(chosen)], ...(expiry || {}) },
+  };
+  const create = async () => {
+    checkChosen(chosen);
+    setMade(await resultOf<CreatedToken>(request));
+  };
+  return (
+    <Page
+      title="New token"
+      above={["API tokens", "account"]}
+      lead="Give a token no more than its program needs."
+      request={request}
+    >
+      <Card>
+        {made ? (
+          <>
+            <SecretOnce label="Token" value={made.value} />
+            <p>
+              <Link to={`account/tokens/${made.id}`}>Go to the token {made.name}</Link>
+            </p>
+          </>
+        ) : (
+          <Read reading={groups}>
+            {(all) => (
+              <Form
+                submit="Make the token"
+                onSubmit={create}
+                form={form}
+                fields={[
+                  {
+                    ...{ name: "name", label: "Name", required: true },
+                    hint: "What the token is for, such as the name of the program",
+                  },
+                  { name: "days", label: "Expires", pointer: "/expires_on", options: EXPIRIES },
+                ]}
+              >
+                <PermissionPicker groups={all} chosen={chosen} onChange={setChosen} />
+              </Form>
+            )}
+          </Read>
+        )}
+      </Card>
+    </Page>
+  );
+}
+
+/** Refuses in the words of the page: a person knows no policies. */
+export function checkChosen(permissions: readonly string[]): void {
+  if (permissions.length === 0) throw refuse("Choose at least one permission.");
+}
+
+export const policyOf = (permissions: readonly string[]) => ({
+  effect: "allow",
+  permission_groups: permissions.map((id) => ({ id })),
+});
+
+export function TokenPage({ parameters: { id = "" } }: PageParameters) {
+  const { restPath, may } = useAccount();
+  const path = restPath(`/tokens/${encodeURIComponent(id)}`);
+  return (
+    <RestPage<WireToken>
+      path={path}
+      title={(token) => token?.name ?? "API token"}
+      above={["API tokens", "account"]}
+    >
+      {(token, reload) => (
+        <>
+          <Card title="Token">
+            <Facts
+              of={{
+                "Ends with": <code>…{token.last_four}</code>,
+                State: <State of={token.status} tones={TONES} />,
+                Made: <Time at={token.issued_on} />,
+                Expires: <Time at={token.expires_on} />,
+              }}
+            />
+          </Card>
+          {may("account.write") && (
+            <>
+              <Changes {...{ token, path, reload }} />
+              <Secret {...{ token, path, reload }} />
+            </>
+          )}
+        </>
+      )}
+    </RestPage>
+  );
+}
+
+interface TokenProps {
+  token: WireToken;
+  path: string;
+  reload: () => void;
+}
+
+function Changes({ token, path, reload }: TokenProps) {
+  const groups = useGroups();
+  const form = useForm({ name: token.name, isOn: token.status !== "disabled" });
+  const [chosen, setChosen] = useState(permissionsOf(token));
+  const save = async () => {
+    checkChosen(chosen);
+    const { expires_on, not_before } = token;
+    const json = {
+      name: form.values.name,
+      policies: [policyOf(chosen)],
+      status: form.values.isOn ? "active" : "disabled",
+      ...(expires_on && { expires_on }),
+      ...(not_before && { not_before }),
+    };
+    await ask({ method: "PUT", path, json });
+    reload();
+    return "Saved.";
+  };
+  return (
+    <Card title="Change">
+      <Read reading={groups}>
+        {(all) => (
+          <Form
+            submit="Save"
+            onSubmit={save}
+            form={form}
+            fields={[
+              { name: "name", label: "Name", required: true },
+              {
+                ...{ name: "isOn", label: "It opens what is chosen below" },
+                hint: "Without it, the token is refused until you tick it again",
+              },
+            ]}
+          >
+            <PermissionPicker groups={all} chosen={chosen} onChange={setChosen} />
+          </Form>
+        )}
+      </Read>
+    </Card>
+  );
+}
+
+function Secret({ token, path, reload }: TokenProps) {
+  const { go } = useAccount();
+  const [secret, setSecret] = useState<string>();
+  return (
+    <Card title="Secret">
+      {secret && <SecretOnce label="New token" value={secret} />}
+      <p class="quiet">
+        A new secret replaces the present one at once. A revoked token opens nothing any more, and
+        does not come back.
+      </p>
+      <div class="actions">
+        <ConfirmButton
+          label="Roll"
+          title={`Give ${token.name} a new secret?`}
+          text="Programs that use the present secret are refused from now on."
+          request={{ method: "PUT", path: `${path}/value` }}
+          done={(rolled: string) => {
+            setSecret(rolled);
+            reload();
+          }}
+        />
+        <ConfirmButton
+          label="Revoke"
+          title={`Revoke ${token.name}?`}
+          text="Programs that use the token are refused from now on. It cannot be undone."
+          request={{ method: "DELETE", path }}
+          done={() => go("account")}
+        />
+      </div>
+    </Card>
+  );
 }

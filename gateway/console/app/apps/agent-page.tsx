@@ -1,74 +1,65 @@
-/** One agent: its state as it changes, its timers and queue, and its tables. */
+/** One agent: its state as it changes, its tables, its methods, its timers and its queue. */
+
+import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes, formatNumber } from "../lib/format.ts";
-import type { PageParameters } from "../lib/pages.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
-import type { WireAgent, WireAgentWork } from "../lib/wire.ts";
-import { Badge, Facts, Time } from "../parts/bits.tsx";
-import { Card, Page, Read } from "../parts/page.tsx";
-import { Table } from "../parts/table.tsx";
-import { type AgentPlace, agentPath, webhooksPlace } from "./agent-place.ts";
-import { CallCard } from "./call-card.tsx";
-import { CodeBlock } from "./code-block.tsx";
-import { QueryCard } from "./query-card.tsx";
+import { refuse, resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import type { WireAgent, WireAgentWork, WireQueryRows } from "../lib/wire.ts";
+import { CopyAsCurl } from "../parts/button.tsx";
+import { Form, useForm } from "../parts/form.tsx";
+import { ButtonLink } from "../parts/link.tsx";
+import { Table } from "../parts/list.tsx";
+import { Badge, Facts, JsonBlock, parseJson, Scroll, Time } from "../parts/note.tsx";
+import { Card, RestPage } from "../parts/page.tsx";
+import { type AgentPlace, agentPath, appPath, webhooksPlace } from "./agent-place.ts";
 
 /** Each look opens the agent where it is not in memory. */
 const REFRESH_MS = 5_000;
 
 export function AgentPage({ parameters }: PageParameters) {
-  const { restPath, placeOf } = useAccount();
+  const { restPath, may } = useAccount();
   const { app = "", className = "", agent: name = "" } = parameters;
   const place = { app, className, name };
-  const path = restPath(agentPath(place));
-  const agent = useRest<WireAgent>(path, { everyMs: REFRESH_MS });
   return (
-    <Page
+    <RestPage<WireAgent>
+      path={restPath(agentPath(place))}
+      everyMs={REFRESH_MS}
       title={name}
-      above={{ label: `Agents of ${app}`, to: placeOf(`apps/${app}/agents`) }}
+      above={[`Agents of ${app}`, `${appPath(app).slice(1)}/agents`]}
       lead={
         <>
           An agent of the class <code>{className}</code>
         </>
       }
-      request={{ path }}
-      actions={
-        <Link class="button small second" to={placeOf(webhooksPlace(place))}>
-          Deliveries
-        </Link>
-      }
+      actions={() => <ButtonLink to={webhooksPlace(place)}>Deliveries</ButtonLink>}
     >
-      <Read reading={agent}>{(value) => <Agent agent={value} place={place} />}</Read>
-    </Page>
+      {(agent) => (
+        <>
+          <div class="columns">
+            <Card title="Now">
+              <Facts
+                of={{
+                  "Runs in": `version ${agent.version}`,
+                  Database: formatBytes(agent.database_bytes),
+                  "Open WebSockets": formatNumber(agent.connections),
+                  Wakes: <Time at={agent.next_wake_on} />,
+                }}
+              />
+            </Card>
+            <StateCard agent={agent} />
+          </div>
+          <QueryCard place={place} tables={agent.tables} />
+          {may("apps.write") && <CallCard place={place} />}
+          <Work title="Timers" noun="timer" work={agent.timers} />
+          <Work title="Queue" noun="queued call" work={agent.queue} />
+        </>
+      )}
+    </RestPage>
   );
 }
 
-function Agent({ agent, place }: { agent: WireAgent; place: AgentPlace }) {
-  const { may } = useAccount();
-  return (
-    <>
-      <div class="columns">
-        <Card title="Now">
-          <Facts
-            rows={[
-              ["Runs in", `version ${agent.version}`],
-              ["Database", formatBytes(agent.database_bytes)],
-              ["Open WebSockets", formatNumber(agent.connections)],
-              ["Wakes", <Time key="wakes" at={agent.next_wake_on ?? undefined} />],
-            ]}
-          />
-        </Card>
-        <State agent={agent} />
-      </div>
-      <QueryCard place={place} tables={agent.tables} />
-      {may("apps.write") && <CallCard place={place} />}
-      <Work title="Timers" noun="timer" work={agent.timers} />
-      <Work title="Queue" noun="queued call" work={agent.queue} />
-    </>
-  );
-}
-
-function State({ agent: { state, state_chars: chars } }: { agent: WireAgent }) {
+function StateCard({ agent: { state, state_chars: chars } }: { agent: WireAgent }) {
   return (
     <Card title="State" actions={<Badge tone="good">live</Badge>}>
       {chars === 0 ? (
@@ -78,21 +69,19 @@ function State({ agent: { state, state_chars: chars } }: { agent: WireAgent }) {
           The state is too long to show here: {counted(chars, "character")} of JSON.
         </p>
       ) : (
-        <CodeBlock label="State of the agent" text={JSON.stringify(state, null, 2)} />
+        <JsonBlock label="State of the agent" value={state} />
       )}
     </Card>
   );
 }
 
-function Work({
-  title,
-  noun,
-  work,
-}: {
+interface WorkProps {
   title: string;
   noun: string;
   work: readonly WireAgentWork[];
-}) {
+}
+
+function Work({ title, noun, work }: WorkProps) {
   return (
     <Card title={title}>
       {work.length === 0 ? (
@@ -100,21 +89,158 @@ function Work({
       ) : (
         <Table
           label={title}
-          keyOf={({ id }) => id}
           rows={work}
-          columns={[
-            { name: "Method", cell: ({ method }) => <code>{method}</code> },
-            { name: "Type", cell: ({ type }) => type },
-            {
-              name: "Due",
-              cell: ({ due_on: at }) =>
-                at === null ? <Badge tone="bad">failed</Badge> : <Time at={at} />,
-            },
-            { name: "Tries", cell: ({ attempts }) => formatNumber(attempts) },
-            { name: "Last error", cell: ({ error }) => error ?? "–" },
-          ]}
+          columns={{
+            Method: ({ method }) => <code>{method}</code>,
+            Type: ({ type }) => type,
+            Due: ({ due_on: at }) =>
+              at === null ? <Badge tone="bad">failed</Badge> : <Time at={at} />,
+            Tries: ({ attempts }) => formatNumber(attempts),
+            "Last error": ({ error }) => error ?? "–",
+          }}
         />
       )}
     </Card>
   );
+}
+
+export function CallCard({ place }: { place: AgentPlace }) {
+  const { restPath } = useAccount();
+  const form = useForm({ method: "", arguments: "[]" });
+  const [answer, setAnswer] = useState<{ result: unknown }>();
+  const given = parseJson(form.values.arguments);
+  const request = {
+    method: "POST" as const,
+    path: restPath(`${agentPath(place)}/call`),
+    json: { method: form.values.method, arguments: given ?? [] },
+  };
+  const call = async () => {
+    setAnswer(undefined);
+    if (!Array.isArray(given)) {
+      throw refuse('Expected a list in JSON, such as [1, "two"]', "/arguments");
+    }
+    setAnswer(await resultOf<{ result: unknown }>(request));
+  };
+  return (
+    <Card title="Call a method" actions={<CopyAsCurl request={request} />}>
+      <Form
+        submit="Call"
+        onSubmit={call}
+        form={form}
+        fields={[
+          {
+            ...{ name: "method", label: "Method", hint: "A public method of the class" },
+            ...{ isCode: true, required: true },
+          },
+          { name: "arguments", label: "Arguments", hint: "A list in JSON", rows: 2, isCode: true },
+        ]}
+      />
+      {answer && (
+        <div class="rows">
+          <JsonBlock label="Result" value={answer.result} />
+        </div>
+      )}
+    </Card>
+  );
+}
+
+interface QueryProps {
+  place: AgentPlace;
+  tables: WireAgent["tables"];
+}
+
+export function QueryCard({ place, tables }: QueryProps) {
+  const { restPath, may } = useAccount();
+  const form = useForm({ sql: "SELECT name FROM sqlite_schema" });
+  const [found, setFound] = useState<WireQueryRows>();
+  const path = restPath(`${agentPath(place)}/query`);
+  const request = { method: "POST" as const, path, json: form.values };
+  const run = async () => setFound(await resultOf<WireQueryRows>(request));
+  if (!may("apps.write")) {
+    return (
+      <Card title="Tables">
+        <p class="quiet">
+          {tables.map(({ name }) => name).join(", ") || "It has no table."} To read rows, your role
+          needs apps.write: a query holds the agent up.
+        </p>
+      </Card>
+    );
+  }
+  return (
+    <Card title="Tables" actions={<CopyAsCurl request={request} />}>
+      {tables.length === 0 ? (
+        <p class="quiet">The agent has made no table yet.</p>
+      ) : (
+        <fieldset class="table-names">
+          <legend class="hidden">Tables</legend>
+          {tables.map(({ name, columns }) => (
+            <button
+              key={name}
+              type="button"
+              class="small second"
+              title={columns.join(", ")}
+              onClick={() => form.change({ sql: `SELECT * FROM ${quotedName(name)} LIMIT 100` })}
+            >
+              {name}
+            </button>
+          ))}
+        </fieldset>
+      )}
+      <Form
+        submit="Run"
+        onSubmit={run}
+        form={form}
+        fields={[
+          {
+            ...{ name: "sql", label: "SQL", rows: 3, isCode: true, required: true },
+            hint: "One statement that reads. The agent waits until it has ended",
+          },
+        ]}
+      />
+      {found && <Rows found={found} />}
+    </Card>
+  );
+}
+
+const quotedName = (name: string) => `"${name.replaceAll('"', '""')}"`;
+
+function Rows({ found: { columns, rows, is_cut: isCut } }: { found: WireQueryRows }) {
+  return (
+    <div class="rows">
+      <Scroll label="Rows">
+        <table class="grid" aria-label="Rows">
+          <thead>
+            <tr>
+              {columns.map((name, index) => (
+                <th key={index} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row, index) => (
+              <tr key={index}>
+                {row.map((cell, column) => (
+                  <td key={column}>
+                    <Cell value={cell} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      <p class="quiet" role="status">
+        {counted(rows.length, "row")}
+        {isCut && ", cut: there are more rows, or a value is longer"}
+      </p>
+    </div>
+  );
+}
+
+function Cell({ value }: { value: WireQueryRows["rows"][number][number] }) {
+  if (value === null) return <span class="quiet">NULL</span>;
+  if (typeof value === "object") return <span class="quiet">bytes {value.base64}</span>;
+  return <>{String(value)}</>;
 }

@@ -1,4 +1,4 @@
-/** The paths of an agent in the REST API and in the console. Agents' names may contain any characters. */
+/** The paths of apps and agents in the REST API and in the console. Agents' names may contain any characters. */
 
 export interface AgentPlace {
   app: string;
@@ -6,12 +6,34 @@ export interface AgentPlace {
   name: string;
 }
 
+const below = ({ className, name }: AgentPlace) =>
+  `${encodeURIComponent(className)}/${encodeURIComponent(name)}`;
+
+/** The path of an app: below the account in the REST API, and in the console. */
+export const appPath = (app: string) => `/apps/${encodeURIComponent(app)}`;
+
 /** A path below the account. */
-export const agentPath = ({ app, className, name }: AgentPlace) =>
-  `/apps/${app}/agents/${className}/${encodeURIComponent(name)}`;
+export const agentPath = (place: AgentPlace) => `${appPath(place.app)}/agents/${below(place)}`;
 
-export const agentPlace = ({ app, className, name }: AgentPlace) =>
-  `apps/${app}/agents/${className}/${encodeURIComponent(name)}`;
+export const agentPlace = (place: AgentPlace) => agentPath(place).slice(1);
 
-export const webhooksPlace = ({ app, className, name }: AgentPlace) =>
-  `webhooks/${app}/${className}/${encodeURIComponent(name)}`;
+export const webhooksPlace = (place: AgentPlace) =>
+  `webhooks/${encodeURIComponent(place.app)}/${below(place)}`;
+
+const TABS = [
+  ["", "Versions"],
+  ["/agents", "Agents"],
+  ["/log", "Log"],
+  ["/secrets", "Secrets"],
+] as const;
+
+/** What the pages of one app begin with. */
+export const appFrame = (app: string, current: (typeof TABS)[number][0]) => ({
+  title: app,
+  above: ["Apps and agents", "apps"] as const,
+  tabs: {
+    label: `App ${app}`,
+    pages: TABS.map(([tab, name]) => [`apps/${app}${tab}`, name] as const),
+    current: `apps/${app}${current}`,
+  },
+});

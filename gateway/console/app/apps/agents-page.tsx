@@ -1,53 +1,79 @@
 /** The agents of one app. */
-import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { queryOf } from "../lib/query.ts";
+import type { PageParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
-import type { WireApp } from "../lib/wire.ts";
-import { SelectField, TextField } from "../parts/form.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { AgentsList } from "./agents-list.tsx";
-import { AppTabs } from "./app-tabs.tsx";
+import type { WireAgentEntry, WireApp } from "../lib/wire.ts";
+import type { Choice } from "../parts/form.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, type ListOf, useList } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { agentPlace, appFrame, appPath, webhooksPlace } from "./agent-place.ts";
 
 export function AgentsPage({ parameters: { app = "" } }: PageParameters) {
-  const { restPath, placeOf } = useAccount();
-  const found = useRest<WireApp>(restPath(`/apps/${app}`));
-  const classes = found.value?.config?.agents.map(({ class_name: name }) => name) ?? [];
-  const [className, setClassName] = useState("");
-  const [contains, setContains] = useState("");
-  const path = restPath(`/apps/${app}/agents${queryOf({ class_name: className, contains })}`);
-  const isFiltered = className !== "" || contains !== "";
+  const { restPath } = useAccount();
+  const found = useRest<WireApp>(restPath(appPath(app)));
+  const classes = found.value?.config?.agents ?? [];
+  const agents = useAgents(app, { contains: "", class_name: "" });
   return (
-    <Page title={app} above={{ label: "Apps and agents", to: placeOf("apps") }} request={{ path }}>
-      <AppTabs app={app} current="/agents" />
-      <Card>
-        <div class="filters">
-          <TextField label="Name contains" type="search" value={contains} onChange={setContains} />
-          <SelectField
-            label="Class"
-            value={className}
-            onChange={setClassName}
-            options={[
-              { value: "", label: "All classes" },
-              ...classes.map((name) => ({ value: name, label: name })),
-            ]}
-          />
-        </div>
-        <AgentsList
-          key={`${className} ${contains}`}
-          {...{ app, className, contains }}
-          empty={
-            <Empty title={isFiltered ? "No agent fits" : "There is no agent yet"}>
-              <p>
-                {isFiltered
-                  ? "Change the name or the class."
-                  : "The first message to a name creates its agent."}
-              </p>
-            </Empty>
-          }
-        />
-      </Card>
+    <Page {...appFrame(app, "/agents")} request={agents}>
+      <AgentsList
+        app={app}
+        list={agents}
+        filters={[
+          { name: "contains", label: "Name contains", type: "search" },
+          {
+            ...{ name: "class_name", label: "Class" },
+            options: [
+              ["", "All classes"],
+              ...classes.map(({ class_name: name }): Choice => [name, name]),
+            ],
+          },
+        ]}
+        empty={["There is no agent yet", "The first message to a name creates its agent."]}
+        none={["No agent fits", "Change the name or the class."]}
+      />
     </Page>
+  );
+}
+
+export const useAgents = (app: string, filters?: Record<string, string>) =>
+  useList<WireAgentEntry>(useAccount().restPath(`${appPath(app)}/agents`), {
+    everyMs: 15_000,
+    ...(filters && { filters }),
+  });
+
+type AgentsProps = Pick<
+  Parameters<typeof ListCard<WireAgentEntry>>[0],
+  "title" | "filters" | "empty" | "none"
+> & {
+  app: string;
+  list: ListOf<WireAgentEntry>;
+  /** The names lead to deliveries, and the buttons to agents. */
+  isOfWebhooks?: true;
+};
+
+/**
+ * A list of an app's agents. Each name links to the agent's page, and its button to the agent's deliveries; or the
+ * other way round.
+ */
+export function AgentsList({ app, isOfWebhooks, ...list }: AgentsProps) {
+  const placeOf = ({ class_name: className, name }: WireAgentEntry) => ({ app, className, name });
+  const [main, other] = isOfWebhooks ? [webhooksPlace, agentPlace] : [agentPlace, webhooksPlace];
+  return (
+    <ListCard
+      {...list}
+      label="Agents"
+      noun="agent"
+      keyOf={(one) => `${one.class_name} ${one.name}`}
+      columns={{
+        [isOfWebhooks ? "Deliveries of" : "Name"]: (one) => (
+          <Link to={main(placeOf(one))}>{one.name}</Link>
+        ),
+        Class: ({ class_name: of }) => <code>{of}</code>,
+      }}
+      actions={(one) => (
+        <ButtonLink to={other(placeOf(one))}>{isOfWebhooks ? "State" : "Deliveries"}</ButtonLink>
+      )}
+    />
   );
 }

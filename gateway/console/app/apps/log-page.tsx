@@ -1,70 +1,63 @@
-/** What an app prints, as it prints it. */
-import { useState } from "preact/hooks";
+/** The lines that an app prints, as it prints them. */
+import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { Link } from "../lib/router.tsx";
+import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { WireAppLogLine } from "../lib/wire.ts";
-import { SelectField, TextField } from "../parts/form.tsx";
-import { Card, Empty, ErrorNote, Page } from "../parts/page.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { agentPlace } from "./agent-place.ts";
-import { AppTabs } from "./app-tabs.tsx";
-import { ScrollBox } from "./code-block.tsx";
-import { useLog } from "./use-log.ts";
+import { Button } from "../parts/button.tsx";
+import { Fields, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
+import { Empty, ErrorNote, Scroll, Skeleton } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { agentPlace, appFrame, appPath } from "./agent-place.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 const LEVEL_OPTIONS = [
-  { value: "debug", label: "All lines" },
-  { value: "info", label: "Info and above" },
-  { value: "warn", label: "Warnings and errors" },
-  { value: "error", label: "Errors" },
-];
+  ["debug", "All lines"],
+  ["info", "Info and above"],
+  ["warn", "Warnings and errors"],
+  ["error", "Errors"],
+] as const;
 
 export function LogPage({ parameters: { app = "" } }: PageParameters) {
-  const { restPath, placeOf } = useAccount();
-  const path = restPath(`/apps/${app}/logs`);
+  const { restPath } = useAccount();
+  const path = restPath(`${appPath(app)}/logs`);
   const [isPaused, setPaused] = useState(false);
-  const [level, setLevel] = useState("debug");
-  const [text, setText] = useState("");
+  const form = useForm({ text: "", level: "debug" });
   const { lines, error } = useLog(path, isPaused);
-  const shown = lines?.filter((line) => isWanted(line, level, text));
+  const shown = lines?.filter((line) => isWanted(line, form.values));
   return (
     <Page
-      title={app}
-      above={{ label: "Apps and agents", to: placeOf("apps") }}
+      {...appFrame(app, "/log")}
       request={{ path: `${path}?limit=100` }}
       actions={
-        <button type="button" class="small second" onClick={() => setPaused(!isPaused)}>
-          {isPaused ? "Follow" : "Pause"}
-        </button>
+        <Button onClick={() => setPaused(!isPaused)}>{isPaused ? "Follow" : "Pause"}</Button>
       }
     >
-      <AppTabs app={app} current="/log" />
       <Card>
         <div class="filters">
-          <TextField
-            label="Filter"
-            type="search"
-            placeholder="Text, class or name"
-            value={text}
-            onChange={setText}
+          <Fields
+            form={form}
+            fields={[
+              {
+                ...{ name: "text", label: "Filter", type: "search" },
+                placeholder: "Text, class or name",
+              },
+              { name: "level", label: "Level", options: LEVEL_OPTIONS },
+            ]}
           />
-          <SelectField label="Level" value={level} onChange={setLevel} options={LEVEL_OPTIONS} />
         </div>
         {error && <ErrorNote error={error} />}
-        {shown === undefined ? (
-          !error && <Skeleton lines={8} />
-        ) : shown.length === 0 ? (
-          <Empty title={lines?.length === 0 ? "It has printed nothing yet" : "No line fits"}>
-            <p>
-              {lines?.length === 0
-                ? "What its code writes with console.log appears here at once."
-                : "Change the filter or the level."}
-            </p>
+        {!shown && !error && <Skeleton lines={8} />}
+        {lines?.length === 0 && (
+          <Empty title="It has printed nothing yet">
+            What its code writes with console.log appears here at once.
           </Empty>
-        ) : (
-          <Lines app={app} lines={shown} />
         )}
+        {lines && lines.length > 0 && shown?.length === 0 && (
+          <Empty title="No line fits">Change the filter or the level.</Empty>
+        )}
+        {shown && shown.length > 0 && <LogLines app={app} lines={shown} />}
         <p class="quiet live-state" role="status">
           {isPaused ? "Paused: new lines come when you follow again" : "Live"}
         </p>
@@ -73,17 +66,16 @@ export function LogPage({ parameters: { app = "" } }: PageParameters) {
   );
 }
 
-const isWanted = (line: WireAppLogLine, level: string, text: string) =>
+const isWanted = (line: WireAppLogLine, { level, text }: { level: string; text: string }) =>
   LEVELS.indexOf(line.level) >= LEVELS.indexOf(level as WireAppLogLine["level"]) &&
   `${line.text} ${line.agent?.class_name ?? ""} ${line.agent?.name ?? ""}`
     .toLowerCase()
     .includes(text.toLowerCase());
 
 /** The newest is first: what comes is where the eye is. */
-function Lines({ app, lines }: { app: string; lines: readonly WireAppLogLine[] }) {
-  const { placeOf } = useAccount();
+function LogLines({ app, lines }: { app: string; lines: readonly WireAppLogLine[] }) {
   return (
-    <ScrollBox label="Log, the newest line first" class="log-box">
+    <Scroll label="Log, the newest line first" class="log-box">
       <ol class="log">
         {lines.toReversed().map((line) => (
           <li key={line.id} class={line.level}>
@@ -94,9 +86,7 @@ function Lines({ app, lines }: { app: string; lines: readonly WireAppLogLine[] }
             <span class="text">
               {line.agent && (
                 <Link
-                  to={placeOf(
-                    agentPlace({ app, className: line.agent.class_name, name: line.agent.name }),
-                  )}
+                  to={agentPlace({ app, className: line.agent.class_name, name: line.agent.name })}
                 >
                   {line.agent.class_name} {line.agent.name}
                 </Link>
@@ -106,7 +96,7 @@ function Lines({ app, lines }: { app: string; lines: readonly WireAppLogLine[] }
           </li>
         ))}
       </ol>
-    </ScrollBox>
+    </Scroll>
   );
 }
 
@@ -115,3 +105,43 @@ const clock = new Intl.DateTimeFormat("en-GB", {
   ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
 });
 const timeOfDay = (text: string) => clock.format(Date.parse(text));
+
+/** Lines that are shown; older ones go. */
+const LINES_MAX = 1_000;
+const FIRST_LINES = 300;
+/** How long the platform holds a request that has nothing to say yet. */
+const WAIT_S = 20;
+const AGAIN_MS = 3_000;
+
+/** `path` is that of the log. While it is paused, nothing is asked. */
+export function useLog(path: string, isPaused: boolean) {
+  const [lines, setLines] = useState<WireAppLogLine[]>();
+  const [error, setError] = useState<RestError>();
+  useEffect(() => {
+    if (isPaused) return;
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    let after = lines?.at(-1)?.id;
+    const follow = async () => {
+      while (!signal.aborted) {
+        const query =
+          after === undefined
+            ? `limit=${FIRST_LINES}`
+            : `after=${after}&limit=${FIRST_LINES}&wait_seconds=${WAIT_S}`;
+        try {
+          const result = await resultOf<WireAppLogLine[]>({ path: `${path}?${query}` }, signal);
+          after = result.at(-1)?.id ?? after ?? 0;
+          setError(undefined);
+          setLines((before = []) => [...before, ...result].slice(-LINES_MAX));
+        } catch (thrown) {
+          if (signal.aborted) return;
+          setError(asRefusal(thrown));
+          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+        }
+      }
+    };
+    void follow();
+    return () => leaving.abort();
+  }, [path, isPaused]);
+  return { lines, error };
+}

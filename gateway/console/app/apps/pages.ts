@@ -1,11 +1,9 @@
 /** Pages of the account's apps, each with its versions, secrets, log and agents. */
-import type { Pages } from "../lib/pages.ts";
+import type { Pages } from "../lib/router.ts";
 import { AgentPage } from "./agent-page.tsx";
 import { AgentsPage } from "./agents-page.tsx";
-import { AppPage } from "./app-page.tsx";
-import { AppsPage } from "./apps-page.tsx";
+import { AppPage, AppsPage, SecretsPage } from "./apps-page.tsx";
 import { LogPage } from "./log-page.tsx";
-import { SecretsPage } from "./secrets-page.tsx";
 
 export const pages: Pages = {
   "": AppsPage,

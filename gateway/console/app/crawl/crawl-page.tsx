@@ -1,45 +1,40 @@
 /** One crawl: its progress live, and its records with what was kept of each page. */
-import { useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatDuration, formatNumber } from "../lib/format.ts";
-import type { PageParameters } from "../lib/pages.ts";
-import { queryOf } from "../lib/query.ts";
-import { ask } from "../lib/rest.ts";
-import type { WireCrawl } from "../lib/wire.ts";
-import { Facts, Time } from "../parts/bits.tsx";
+import { eventsOf, queryOf, RestError } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import { type Reading, useInterval, useRest } from "../lib/use-rest.ts";
+import type { WireCrawl, WireCrawlSummary } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
+import { Facts, Lines, Time } from "../parts/note.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
-import { CrawlState } from "./crawl-state.tsx";
+import { CrawlState } from "./crawls-page.tsx";
 import { Records } from "./records.tsx";
-import { type FollowedCrawl, useCrawl } from "./use-crawl.ts";
 
 /** Each record carries its content. */
 const PAGE = 20;
 
 export function CrawlPage({ parameters }: PageParameters) {
-  const { restPath, placeOf, may } = useAccount();
+  const { restPath, may } = useAccount();
   const [status, setStatus] = useState("");
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(parameters.id ?? "")}`);
   const query = queryOf({ limit: String(PAGE), status, cursor: cursors.at(-1) });
-  const crawl = useCrawl(path, query);
-  const { reading } = crawl;
+  const { reading, progress, latest } = useCrawl(path, query);
   // The first record is where the crawl began; other lists of records do not have it.
   const start = useRef<string | undefined>(undefined);
   if (status === "" && cursors.length === 0) start.current ??= reading.value?.records[0]?.url;
-  const cancel = async () => {
-    await ask({ method: "DELETE", path });
-    reading.reload();
-  };
   const choose = (next: string) => {
     setStatus(next);
     setCursors([]);
   };
+  const { cursor } = reading.value ?? {};
   const isRunning = reading.value?.status === "running";
   return (
     <Page
       title="Crawl"
-      above={{ label: "Crawls", to: placeOf("crawls") }}
+      above={["Crawls", "crawls"]}
       lead={start.current ?? " "}
       request={{ path: path + query }}
       actions={
@@ -49,36 +44,31 @@ export function CrawlPage({ parameters }: PageParameters) {
             label="Cancel the crawl"
             title="Cancel the crawl?"
             text="It fetches no further page. The records that it has stay."
-            onConfirm={cancel}
+            request={{ method: "DELETE", path }}
+            done={reading.reload}
           />
         )
       }
     >
-      <Overview crawl={crawl} />
+      <Card title="Progress">
+        <Read reading={reading}>
+          {(value) => <Progress value={{ ...value, ...progress }} latest={latest} />}
+        </Read>
+      </Card>
       <Records
         reading={reading}
         status={status}
         onStatus={choose}
-        onNewer={cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined}
-        onOlder={(cursor) => setCursors([...cursors, cursor])}
+        previous={cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined}
+        next={cursor ? () => setCursors([...cursors, cursor]) : undefined}
       />
     </Page>
   );
 }
 
-function Overview({ crawl: { reading, progress, latest } }: { crawl: FollowedCrawl }) {
-  return (
-    <Card title="Progress">
-      <Read reading={reading}>
-        {(value) => <Progress value={{ ...value, ...progress }} latest={latest} />}
-      </Read>
-    </Card>
-  );
-}
-
 function Progress({ value, latest }: { value: WireCrawl; latest: readonly string[] }) {
   const { status, total, finished, skipped, createdAt, endedAt, messages } = value;
-  const isRunning = status === "running";
+  const tookMs = endedAt && Date.parse(endedAt) - Date.parse(createdAt);
   return (
     <>
       <p aria-live="polite" class="progress-line">
@@ -95,28 +85,87 @@ function Progress({ value, latest }: { value: WireCrawl; latest: readonly string
         </p>
       ))}
       <Facts
-        rows={[
-          ["Id", <code key="i">{value.id}</code>],
-          ["Started", <Time key="s" at={createdAt} />],
-          endedAt !== undefined && ["Ended", <Time key="e" at={endedAt} />],
-          endedAt !== undefined && [
-            "Took",
-            formatDuration(Date.parse(endedAt) - Date.parse(createdAt)),
-          ],
-          ["Browser time", formatDuration(value.browserSecondsUsed * 1_000)],
-          isRunning && latest.length > 0 && ["Latest pages", <Latest key="l" urls={latest} />],
-        ]}
+        of={{
+          Id: <code>{value.id}</code>,
+          Started: <Time at={createdAt} />,
+          Ended: endedAt && <Time at={endedAt} />,
+          Took: tookMs !== undefined && formatDuration(Number(tookMs)),
+          "Browser time": formatDuration(value.browserSecondsUsed * 1_000),
+          "Latest pages": status === "running" && latest.length > 0 && (
+            <Lines class="latest-pages" of={latest} />
+          ),
+        }}
       />
     </>
   );
 }
 
-function Latest({ urls }: { urls: readonly string[] }) {
-  return (
-    <ul class="lines latest-pages">
-      {urls.map((url, index) => (
-        <li key={index}>{url}</li>
-      ))}
-    </ul>
+/** Records carry their content, so they are not read for every page that comes in. */
+const RECORDS_EVERY_MS = 1_500;
+/** A stream that broke is opened again after this time. */
+const RECONNECT_MS = 3_000;
+
+type CrawlProgress = Pick<WireCrawlSummary, "status" | "total" | "finished" | "skipped">;
+
+export interface FollowedCrawl {
+  reading: Reading<WireCrawl>;
+  /** Newer than the reading while the crawl runs. */
+  progress: CrawlProgress | undefined;
+  /** Addresses that came in last, the newest first. */
+  latest: readonly string[];
+}
+
+const LATEST_MAX = 5;
+
+export function useCrawl(path: string, query: string): FollowedCrawl {
+  const reading = useRest<WireCrawl>(`${path}${query}`);
+  const [progress, setProgress] = useState<CrawlProgress>();
+  const [latest, setLatest] = useState<readonly string[]>([]);
+  const hasNews = useRef(false);
+  const isRunning = reading.value?.status === "running";
+  const take = useCallback((event: string, data: Record<string, unknown>) => {
+    hasNews.current = true;
+    if (event === "page") {
+      setLatest((before) => [String(data.url), ...before].slice(0, LATEST_MAX));
+    } else if (event !== "missed") {
+      setProgress((before) => ({ ...before, ...data }) as CrawlProgress);
+    }
+  }, []);
+  useEffect(() => {
+    if (!isRunning) return;
+    const leaving = new AbortController();
+    void follow(`${path}/events`, leaving.signal, take);
+    return () => leaving.abort();
+  }, [path, isRunning]);
+  useInterval(
+    () => {
+      if (!hasNews.current) return;
+      hasNews.current = false;
+      reading.reload();
+    },
+    isRunning ? RECORDS_EVERY_MS : undefined,
   );
+  return { reading, progress: isRunning ? progress : undefined, latest };
+}
+
+/** Follows until the crawl has finished, through restarts of the platform. */
+async function follow(
+  path: string,
+  signal: AbortSignal,
+  take: (event: string, data: Record<string, unknown>) => void,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      for await (const { event, data } of eventsOf(path, signal)) {
+        if (data !== "") take(event, JSON.parse(data));
+        if (event === "finished") return;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof RestError && error.status === 404) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    // Without a stream, the next reading has the news.
+    take("missed", {});
+  }
 }

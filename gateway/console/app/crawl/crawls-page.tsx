@@ -1,101 +1,181 @@
-/** The crawls of the account, newest first. */
-import { useState } from "preact/hooks";
+/** The crawls of the account, newest first, and how to start one. */
 import { useAccount } from "../lib/account.tsx";
 import { formatNumber } from "../lib/format.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
+import { resultOf } from "../lib/rest.ts";
 import type { WireCrawlEntry } from "../lib/wire.ts";
-import { Time } from "../parts/bits.tsx";
-import { SelectField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { CrawlState } from "./crawl-state.tsx";
+import { type Field, Fields, Form, linesOf, useForm } from "../parts/form.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, stateFilter, useList } from "../parts/list.tsx";
+import { Badge, Time, type Tone } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
 
-const REFRESH_MS = 3_000;
-const STATES = [
-  ["", "All"],
-  ["running", "Running"],
-  ["completed", "Completed"],
-  ["errored", "Errored"],
-  ["cancelled_by_user", "Cancelled"],
-  ["cancelled_due_to_limits", "Limit reached"],
-  ["cancelled_due_to_timeout", "Timed out"],
-] as const;
+type CrawlStatus = WireCrawlEntry["status"];
+
+const STATES: Readonly<Record<CrawlStatus, readonly [Tone, string]>> = {
+  running: ["busy", "running"],
+  completed: ["good", "completed"],
+  errored: ["bad", "errored"],
+  cancelled_by_user: ["quiet", "cancelled"],
+  cancelled_due_to_limits: ["bad", "limit reached"],
+  cancelled_due_to_timeout: ["bad", "timed out"],
+};
+const OPTIONS = Object.entries(STATES).map(
+  ([status, [, words]]) => [status, words.slice(0, 1).toUpperCase() + words.slice(1)] as const,
+);
+
+export function CrawlState({ status }: { status: CrawlStatus }) {
+  const [tone, words] = STATES[status];
+  return <Badge tone={tone}>{words}</Badge>;
+}
 
 export function CrawlsPage() {
-  const { restPath, placeOf, may } = useAccount();
-  const [status, setStatus] = useState("");
-  const [cursors, setCursors] = useState<readonly string[]>([]);
-  const cursor = cursors.at(-1);
-  const query = new URLSearchParams({
-    limit: "20",
-    ...(status && { status }),
-    ...(cursor && { cursor }),
+  const { restPath, may } = useAccount();
+  const crawls = useList<WireCrawlEntry>(restPath("/browser-rendering/crawl"), {
+    everyMs: 3_000,
+    query: { limit: "20" },
+    filters: { status: "" },
   });
-  const path = restPath(`/browser-rendering/crawl?${query}`);
-  const crawls = useRest<WireCrawlEntry[]>(path, { everyMs: REFRESH_MS });
-  const choose = (next: string) => {
-    setStatus(next);
-    setCursors([]);
-  };
   return (
     <Page
       title="Crawls"
       lead="Sites that the platform walks, and keeps as HTML, Markdown or data."
-      request={{ path }}
+      request={crawls}
       actions={
         may("browser-rendering.write") && (
-          <Link class="button small" to={placeOf("crawls/new")}>
+          <ButtonLink isMain to="crawls/new">
             New crawl
-          </Link>
+          </ButtonLink>
         )
       }
     >
+      <ListCard
+        list={crawls}
+        label="Crawls"
+        noun="crawl"
+        filters={[stateFilter(OPTIONS)]}
+        empty={["There is no crawl yet", "Start one: a few pages take some seconds."]}
+        none={["No crawl has this state", "Choose another state, or all."]}
+        columns={{
+          Start: ({ id, url }) => <Link to={`crawls/${id}`}>{url}</Link>,
+          State: ({ status }) => <CrawlState status={status} />,
+          Pages: ({ finished, total }) =>
+            finished === undefined || total === undefined
+              ? "–"
+              : `${formatNumber(finished)} of ${formatNumber(total)}`,
+          Started: ({ createdAt: at }) => <Time at={at} />,
+        }}
+      />
+    </Page>
+  );
+}
+
+const FIRST = {
+  url: "",
+  limit: "10",
+  depth: "",
+  formats: ["markdown", "html"],
+  render: false,
+  source: "all",
+  subdomains: false,
+  external: false,
+  include: "",
+  exclude: "",
+};
+type Asked = typeof FIRST;
+
+const START: readonly Field<Asked>[] = [
+  {
+    ...{ name: "url", label: "Address", type: "url", required: true, autoFocus: true },
+    placeholder: "https://example.com/",
+  },
+];
+const EXTENT: readonly Field<Asked>[] = [
+  { name: "limit", label: "Pages at most" },
+  { name: "depth", label: "Links from the start at most", hint: "Empty: as many as it takes" },
+];
+const MANNER: readonly Field<Asked>[] = [
+  {
+    ...{ name: "formats", label: "Keep each page as" },
+    choices: [
+      ["markdown", "Markdown", "The text of a page, for reading and for models"],
+      ["html", "HTML", "The page as the browser has it in the end"],
+    ],
+  },
+  {
+    ...{ name: "render", label: "Load pages in a browser" },
+    hint: "For pages that scripts make. It takes longer, and uses browser time.",
+  },
+];
+const FOLLOWED: readonly Field<Asked>[] = [
+  {
+    ...{ name: "source", label: "Addresses come from" },
+    choices: [
+      ["all", "Links and sitemaps"],
+      ["links", "Links only"],
+      ["sitemaps", "Sitemaps only"],
+    ],
+  },
+  { name: "subdomains", label: "Follow subdomains" },
+  { name: "external", label: "Follow other sites" },
+  {
+    ...{ name: "include", label: "Only addresses like", pointer: "/options/includePatterns" },
+    hint: "One pattern on a line, such as https://example.com/docs/**",
+    ...{ rows: 2, isCode: true },
+  },
+  {
+    ...{ name: "exclude", label: "No addresses like", pointer: "/options/excludePatterns" },
+    ...{ rows: 2, isCode: true },
+  },
+];
+
+export function NewCrawlPage() {
+  const { restPath, go } = useAccount();
+  const form = useForm(FIRST);
+  const request = {
+    method: "POST" as const,
+    path: restPath("/browser-rendering/crawl"),
+    json: requestOf(form.values),
+  };
+  const start = async () => go(`crawls/${await resultOf<string>(request)}`);
+  return (
+    <Page
+      title="New crawl"
+      above={["Crawls", "crawls"]}
+      lead="Begins at one address and follows what it finds, as the site's robots.txt allows."
+      request={request}
+    >
       <Card>
-        <div class="filters">
-          <SelectField
-            label="State"
-            value={status}
-            onChange={choose}
-            options={STATES.map(([value, label]) => ({ value, label }))}
-          />
-        </div>
-        <List
-          reading={crawls}
-          label="Crawls"
-          noun="crawl"
-          keyOf={({ id }) => id}
-          onCursor={(next) => setCursors([...cursors, next])}
-          empty={
-            <Empty title={status ? "No crawl has this state" : "There is no crawl yet"}>
-              <p>Start one: a few pages take some seconds.</p>
-            </Empty>
-          }
-          columns={[
-            {
-              name: "Start",
-              cell: ({ id, url }) => <Link to={placeOf(`crawls/${id}`)}>{url}</Link>,
-            },
-            { name: "State", cell: ({ status: state }) => <CrawlState status={state} /> },
-            { name: "Pages", cell: pagesOf },
-            { name: "Started", cell: ({ createdAt: at }) => <Time at={at} /> },
-          ]}
-        />
-        {cursors.length > 0 && (
-          <button
-            type="button"
-            class="small second"
-            onClick={() => setCursors(cursors.slice(0, -1))}
-          >
-            Newer
-          </button>
-        )}
+        <Form submit="Start the crawl" onSubmit={start} form={form} fields={START}>
+          <div class="pair">
+            <Fields form={form} fields={EXTENT} />
+          </div>
+          <Fields form={form} fields={MANNER} />
+          <details class="more">
+            <summary>Which addresses are followed</summary>
+            <Fields form={form} fields={FOLLOWED} />
+          </details>
+        </Form>
       </Card>
     </Page>
   );
 }
 
-function pagesOf({ finished, total }: WireCrawlEntry): string {
-  if (finished === undefined || total === undefined) return "–";
-  return `${formatNumber(finished)} of ${formatNumber(total)}`;
+/** A number that is none is sent as it was typed: the platform says what is valid. */
+const numberOf = (text: string) => (Number.isNaN(Number(text)) ? text : Number(text));
+
+function requestOf({ url, limit, depth, formats, render, source, ...asked }: Asked) {
+  const [include, exclude] = [linesOf(asked.include), linesOf(asked.exclude)];
+  const options = {
+    ...(include.length > 0 && { includePatterns: include }),
+    ...(exclude.length > 0 && { excludePatterns: exclude }),
+    ...(asked.subdomains && { includeSubdomains: true }),
+    ...(asked.external && { includeExternalLinks: true }),
+  };
+  return {
+    url,
+    ...(limit && { limit: numberOf(limit) }),
+    ...(depth && { depth: numberOf(depth) }),
+    ...{ formats, render, source },
+    ...(Object.keys(options).length > 0 && { options }),
+  };
 }

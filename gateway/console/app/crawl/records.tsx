@@ -1,44 +1,44 @@
-/** The records of a crawl by their status, each with its reason and what was kept of it. */
-import { useState } from "preact/hooks";
+/** The records of a crawl by their status, each with its reason and a preview of what was kept. */
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reading } from "../lib/use-rest.ts";
 import type { WireCrawl } from "../lib/wire.ts";
-import { SelectField } from "../parts/form.tsx";
-import { Card, Empty, Read } from "../parts/page.tsx";
-import { RecordState, type WireRecord } from "./crawl-state.tsx";
-import { Preview } from "./preview.tsx";
+import { CopyButton } from "../parts/button.tsx";
+import { Fields } from "../parts/form.tsx";
+import { parseHtml, writeHtml } from "../parts/html-tree.ts";
+import { type ListOf, Pager, statesFilter } from "../parts/list.tsx";
+import { MARKDOWN_CHARS_MAX, Markdown } from "../parts/markup.tsx";
+import { Empty, State, type Tone } from "../parts/note.tsx";
+import { Card, Read } from "../parts/page.tsx";
+import { SourceText } from "../parts/source.tsx";
 
-const STATES = [
-  "",
-  "queued",
-  "completed",
-  "errored",
-  "disallowed",
-  "skipped",
-  "cancelled",
-] as const;
+export type WireRecord = WireCrawl["records"][number];
 
-interface RecordsProps {
+const TONES: Readonly<Record<WireRecord["status"], Tone>> = {
+  queued: "busy",
+  completed: "good",
+  errored: "bad",
+  disallowed: "quiet",
+  skipped: "quiet",
+  cancelled: "quiet",
+};
+const FILTERS = [statesFilter(Object.keys(TONES))];
+
+interface RecordsProps extends Pick<ListOf<WireRecord>, "next" | "previous"> {
   reading: Reading<WireCrawl>;
   status: string;
   onStatus: (status: string) => void;
-  onNewer: (() => void) | undefined;
-  onOlder: (cursor: string) => void;
 }
 
-export function Records({ reading, status, onStatus, onNewer, onOlder }: RecordsProps) {
+export function Records({ reading, status, onStatus, next, previous }: RecordsProps) {
   const [shown, setShown] = useState<string>();
+  const change = ({ status: chosen = "" }: Record<string, string>) => onStatus(chosen);
   return (
     <Card title="Pages">
       <div class="filters">
-        <SelectField
-          label="State"
-          value={status}
-          onChange={onStatus}
-          options={STATES.map((value) => ({ value, label: labelOf(value) }))}
-        />
+        <Fields form={{ values: { status }, change }} fields={FILTERS} />
       </div>
       <Read reading={reading}>
-        {({ records, cursor, status: of }) => (
+        {({ records, status: of }) => (
           <>
             {records.length === 0 ? (
               <Empty title={emptyTitle(status, of === "running")} />
@@ -54,27 +54,13 @@ export function Records({ reading, status, onStatus, onNewer, onOlder }: Records
                 ))}
               </ul>
             )}
-            <nav class="pager" aria-label="Pages of the list">
-              {onNewer && (
-                <button type="button" class="small second" onClick={onNewer}>
-                  Previous
-                </button>
-              )}
-              {cursor && (
-                <button type="button" class="small second" onClick={() => onOlder(cursor)}>
-                  Next
-                </button>
-              )}
-            </nav>
+            <Pager next={next} previous={previous} />
           </>
         )}
       </Read>
     </Card>
   );
 }
-
-const labelOf = (status: string) =>
-  status === "" ? "All" : status.slice(0, 1).toUpperCase() + status.slice(1);
 
 function emptyTitle(status: string, isRunning: boolean): string {
   if (status !== "") return `No page is ${status}`;
@@ -97,6 +83,7 @@ function RecordLine({ record, isShown, onShow }: LineProps) {
     metadata?.cachedAt && "from the cache",
     metadata?.noindex && "noindex",
   ].filter(Boolean);
+  const word = isShown ? "Close" : "Preview";
   return (
     <li>
       <div class="record-line">
@@ -109,21 +96,109 @@ function RecordLine({ record, isShown, onShow }: LineProps) {
           {reason && <span class={status === "errored" ? "reason" : "quiet"}>{reason}</span>}
         </span>
         <span class="record-side">
-          <RecordState status={status} />
+          <State of={status} tones={TONES} />
           {hasContent && (
             <button
               type="button"
               class="small second"
               aria-expanded={isShown}
-              aria-label={`${isShown ? "Close" : "Preview"} ${url}`}
+              aria-label={`${word} ${url}`}
               onClick={() => onShow(!isShown)}
             >
-              {isShown ? "Close" : "Preview"}
+              {word}
             </button>
           )}
         </span>
       </div>
       {isShown && <Preview record={record} />}
     </li>
+  );
+}
+
+/** More characters than these are cut in a view; the REST API has all of them. */
+const SHOWN_CHARS_MAX = MARKDOWN_CHARS_MAX;
+
+interface View {
+  name: string;
+  text: string;
+  kind: "markdown" | "html" | "source";
+  language: string;
+}
+
+export function Preview({ record }: { record: WireRecord }) {
+  const views = viewsOf(record);
+  const [chosen, setChosen] = useState(views[0]?.name);
+  const view = views.find(({ name }) => name === chosen) ?? views[0];
+  if (!view) return null;
+  const text = view.text.slice(0, SHOWN_CHARS_MAX);
+  return (
+    <section class="preview" aria-label={`Content of ${record.url}`}>
+      <div class="latest">
+        <div class="actions">
+          {views.map(({ name }) => (
+            <button
+              key={name}
+              type="button"
+              class={`small ${name === view.name ? "" : "second"}`}
+              aria-pressed={name === view.name}
+              onClick={() => setChosen(name)}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+        <CopyButton text={view.text} />
+      </div>
+      {text.length < view.text.length && (
+        <p class="quiet padded">Only the beginning is shown. "Copy" copies all of it.</p>
+      )}
+      <div class={view.kind === "markdown" ? "padded" : ""}>
+        <Shown view={view} text={text} url={record.url} />
+      </div>
+    </section>
+  );
+}
+
+function Shown({ view, text, url }: { view: View; text: string; url: string }) {
+  if (view.kind === "markdown") return <Markdown text={text} />;
+  if (view.kind === "html") return <HtmlFrame html={text} title={`HTML of ${url}`} />;
+  return <SourceText text={text} language={view.language} label={view.name} />;
+}
+
+function viewsOf({ markdown, html, json }: WireRecord): View[] {
+  const data = json === undefined ? undefined : JSON.stringify(json, null, 2);
+  const views: [name: string, text: string | undefined, kind: View["kind"], language: string][] = [
+    ["Markdown", markdown, "markdown", "markdown"],
+    ["Page", html, "html", "html"],
+    ["Markdown source", markdown, "source", "markdown"],
+    ["HTML source", html, "source", "html"],
+    ["JSON", data, "source", "json"],
+  ];
+  return views.flatMap(([name, text, kind, language]) =>
+    text === undefined ? [] : [{ name, text, kind, language }],
+  );
+}
+
+/**
+ * The frame has no scripts, forms, links, pictures or styles of the page, and may load nothing. The policy that it
+ * inherits forbids styles of its own too, so an old element names the font.
+ */
+const FRAME_HEAD = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">\
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'"><title>Page</title><font face="system-ui, sans-serif">`;
+
+/**
+ * Shows a page without what could run or load. The policy of the console takes no text as markup, also not for
+ * `srcdoc`, so the frame gets a blob: it inherits the same policy, and the sandbox gives it no origin.
+ */
+function HtmlFrame({ html, title }: { html: string; title: string }) {
+  const text = useMemo(() => `${FRAME_HEAD}${writeHtml(parseHtml(html))}</font>`, [html]);
+  const [url, setUrl] = useState<string>();
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [text]);
+  return url === undefined ? null : (
+    <iframe class="page-frame" title={title} sandbox="" src={url} />
   );
 }

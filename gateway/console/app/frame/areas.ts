@@ -1,8 +1,8 @@
 /**
  * The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened.
  */
-import type { Pages } from "../lib/pages.ts";
-import type { IconName } from "./icon.tsx";
+import type { Pages } from "../lib/router.ts";
+import type { IconName } from "./navigation.tsx";
 
 export interface Area {
   /** The first part of the path; empty for the first page. */
@@ -14,46 +14,25 @@ export interface Area {
   isOfAdministrators?: true;
 }
 
+const area = (
+  path: string,
+  label: string,
+  icon: IconName,
+  load: Area["load"],
+  more: Pick<Area, "isOfAdministrators"> = {},
+): Area => ({ path, label, icon, load, ...more });
+
 export const AREAS: readonly Area[] = [
-  { path: "", label: "Home", icon: "home", load: () => import("../home/pages.ts") },
-  {
-    path: "rendering",
-    label: "Rendering",
-    icon: "rendering",
-    load: () => import("../rendering/pages.ts"),
-  },
-  { path: "crawls", label: "Crawls", icon: "crawl", load: () => import("../crawl/pages.ts") },
-  {
-    path: "repositories",
-    label: "Repositories",
-    icon: "repository",
-    load: () => import("../repositories/pages.ts"),
-  },
-  {
-    path: "oauth-clients",
-    label: "OAuth clients",
-    icon: "key",
-    load: () => import("../oauth/pages.ts"),
-  },
-  { path: "apps", label: "Apps and agents", icon: "app", load: () => import("../apps/pages.ts") },
-  {
-    path: "webhooks",
-    label: "Webhooks",
-    icon: "webhook",
-    load: () => import("../webhooks/pages.ts"),
-  },
-  {
-    path: "requests",
-    label: "Requests",
-    icon: "request",
-    load: () => import("../requests/pages.ts"),
-  },
-  { path: "account", label: "Account", icon: "account", load: () => import("../account/pages.ts") },
-  {
-    path: "operator",
-    label: "Operator",
-    icon: "operator",
-    load: () => import("../operator/pages.ts"),
+  area("", "Home", "home", () => import("../home/pages.ts")),
+  area("rendering", "Rendering", "rendering", () => import("../rendering/pages.ts")),
+  area("crawls", "Crawls", "crawl", () => import("../crawl/pages.ts")),
+  area("repositories", "Repositories", "repository", () => import("../repositories/pages.ts")),
+  area("oauth-clients", "OAuth clients", "key", () => import("../oauth/pages.ts")),
+  area("apps", "Apps and agents", "app", () => import("../apps/pages.ts")),
+  area("webhooks", "Webhooks", "webhook", () => import("../webhooks/pages.ts")),
+  area("requests", "Requests", "request", () => import("../requests/pages.ts")),
+  area("account", "Account", "account", () => import("../account/pages.ts")),
+  area("operator", "Operator", "operator", () => import("../operator/pages.ts"), {
     isOfAdministrators: true,
-  },
+  }),
 ];

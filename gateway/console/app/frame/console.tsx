@@ -1,12 +1,15 @@
-/** The whole console: finds out who is signed in and which account is meant, then shows the page of the address. */
-import { useEffect, useMemo } from "preact/hooks";
+/** The whole console: the person, the account, and the page of the address. */
+
+import type { ComponentType } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { AccountContext, type AccountView } from "../lib/account.tsx";
-import { navigate, usePlace } from "../lib/router.tsx";
+import { RestError } from "../lib/rest.ts";
+import { matchPath, navigate, type PageParameters, type Pages, usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireAccount, WireMember, WireUser } from "../lib/wire.ts";
-import { ErrorNote } from "../parts/page.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { AreaPage } from "./area-page.tsx";
+import { ErrorNote, Skeleton } from "../parts/note.tsx";
+import { Page } from "../parts/page.tsx";
+import { AREAS, type Area } from "./areas.ts";
 import { Navigation } from "./navigation.tsx";
 
 const REMEMBERED = "trunkline-account";
@@ -95,4 +98,52 @@ const isAccountId = (text: string) => /^[0-9a-f]{32}$/.test(text);
 function remembered(accounts: readonly WireAccount[]): WireAccount | undefined {
   const id = localStorage.getItem(REMEMBERED);
   return accounts.find((account) => account.id === id);
+}
+
+const loaded = new Map<Area, Pages>();
+
+export const areaOf = (path: string) => AREAS.find((area) => area.path === path.split("/")[0]);
+
+export function AreaPage({ path }: { path: string }) {
+  const area = areaOf(path);
+  const [, setTurn] = useState(0);
+  const [failure, setFailure] = useState<RestError>();
+  const again = () => setTurn((turn) => turn + 1);
+  const load = () => {
+    if (!area || loaded.has(area)) return;
+    setFailure(undefined);
+    area.load().then(
+      ({ pages }) => {
+        loaded.set(area, pages);
+        again();
+      },
+      () => setFailure(new RestError(0, [{ message: "This part of the console did not load." }])),
+    );
+  };
+  useEffect(load, [area]);
+  if (!area) return <NoSuchPage />;
+  const pages = loaded.get(area);
+  if (!pages) return failure ? <ErrorNote error={failure} retry={load} /> : <Skeleton />;
+  const found = pageOf(pages, path.slice(area.path.length).replace(/^\//, ""));
+  if (!found) return <NoSuchPage />;
+  const { Shown, parameters } = found;
+  // Another address is another page, with fields and focus of its own.
+  return <Shown key={path} parameters={parameters} />;
+}
+
+function pageOf(pages: Pages, path: string) {
+  for (const [pattern, Shown] of Object.entries<ComponentType<PageParameters>>(pages)) {
+    const parameters = matchPath(pattern, path);
+    if (parameters) return { Shown, parameters };
+  }
+  return undefined;
+}
+
+function NoSuchPage() {
+  return (
+    <Page
+      title="There is no such page"
+      lead="The address may be mistyped, or what was there is gone."
+    />
+  );
 }

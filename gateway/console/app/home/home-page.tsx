@@ -2,12 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration, formatNumber } from "../lib/format.ts";
-import { ROOT } from "../lib/router.tsx";
+import { curlOf } from "../lib/rest.ts";
+import { ROOT } from "../lib/router.ts";
 import { useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireStored, WireUsage } from "../lib/wire.ts";
-import { Badge, Meter } from "../parts/bits.tsx";
-import { Card, ErrorNote, Page } from "../parts/page.tsx";
-import { QuickStarts } from "./quick-starts.tsx";
+import { CopyButton } from "../parts/button.tsx";
+import { Link } from "../parts/link.tsx";
+import { Badge, ErrorNote, Meter } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
 import { RecentActivity } from "./recent-activity.tsx";
 
 const REFRESH_MS = 15_000;
@@ -69,9 +71,7 @@ function Health() {
 
 function Usage() {
   const { restPath } = useAccount();
-  const rendering = useRest<WireUsage>(restPath("/browser-rendering/usage"), {
-    everyMs: REFRESH_MS,
-  });
+  const rendering = useRest<WireUsage>(restPath("/browser-rendering/usage"), REFRESH_MS);
   const artifacts = useRest<WireStored>(restPath("/artifacts/usage"));
   const agents = useRest<WireAgentUsage>(restPath("/agents/usage"));
   return (
@@ -96,5 +96,51 @@ function Usage() {
         format={formatNumber}
       />
     </Card>
+  );
+}
+
+export function QuickStarts() {
+  const { account, restPath } = useAccount();
+  const pdf = curlOf({
+    method: "POST",
+    path: restPath("/browser-rendering/pdf"),
+    json: { html: "<h1>Hello from Trunkline</h1>" },
+  });
+  const crawl = curlOf({
+    method: "POST",
+    path: restPath("/browser-rendering/crawl"),
+    json: { url: "https://example.com/", limit: 10, formats: ["markdown"] },
+  });
+  const git = [
+    curlOf({
+      method: "POST",
+      path: restPath("/artifacts/namespaces/default/repos"),
+      json: { name: "hello" },
+    }),
+    // What stands in a command line, everybody on the machine can see.
+    'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $TOKEN" \\',
+    `  git clone ${location.origin}${ROOT}/git/${account.id}/default/hello.git`,
+  ].join("\n");
+  return (
+    <Card title="Quick starts">
+      <p class="quiet">
+        Each needs a token in <code>TOKEN</code>: <Link to="account/tokens/new">make one</Link>.
+      </p>
+      <Start title="Print a page as a PDF" text={`${pdf} \\\n  -o hello.pdf`} />
+      <Start title="Crawl a site to Markdown" text={crawl} />
+      <Start title="Make a repository and clone it" text={git} />
+    </Card>
+  );
+}
+
+function Start({ title, text }: { title: string; text: string }) {
+  return (
+    <section class="start" aria-label={title}>
+      <div class="card-head">
+        <h3>{title}</h3>
+        <CopyButton text={text} />
+      </div>
+      <pre>{text}</pre>
+    </section>
   );
 }

@@ -1,5 +1,5 @@
 /** The first page of the console. */
-import type { Pages } from "../lib/pages.ts";
+import type { Pages } from "../lib/router.ts";
 import { HomePage } from "./home-page.tsx";
 
 export const pages: Pages = { "": HomePage };

@@ -1,6 +1,7 @@
 /** The signed-in person and the account that the console shows, for every page. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { navigate } from "./router.ts";
 import type { WireAccount, WireUser } from "./wire.ts";
 
 export interface AccountView {
@@ -21,8 +22,11 @@ export function useAccount() {
     ...view,
     /** A path of the REST API in this account: `restPath("/tokens")`. */
     restPath: (path: string) => `/accounts/${account.id}${path}`,
-    /** A path of the console in this account: `placeOf("oauth-clients")`. */
-    placeOf: (path: string) => (path === "" ? account.id : `${account.id}/${path}`),
+    /** Shows another page of this account: `go("oauth-clients")`. */
+    go: (path: string) => navigate(placeIn(account, path)),
     may: (permission: string) => permissions === undefined || permissions.includes(permission),
   };
 }
+
+/** A path of the console in an account. */
+export const placeIn = ({ id }: WireAccount, path: string) => (path === "" ? id : `${id}/${path}`);

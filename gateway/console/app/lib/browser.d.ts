@@ -1,8 +1,7 @@
 /** Declarations for what the type check cannot see: style sheets, and the part of Node that schemas use. */
 declare module "*.css" {}
 
-interface Buffer {
-  length: number;
+interface Buffer extends Uint8Array {
   toString(encoding?: string): string;
 }
 declare const Buffer: {

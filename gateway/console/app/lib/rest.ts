@@ -1,11 +1,12 @@
 /** The client of the REST API: the session cookie opens it, with a header that no other site can send. */
-import { ROOT } from "./router.tsx";
+import { ROOT } from "./router.ts";
 
 export interface RestRequest {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Below /v4, with its query. */
   path: string;
   json?: unknown;
+  headers?: Readonly<Record<string, string>>;
 }
 
 export interface RestAnswer<T> {
@@ -46,6 +47,14 @@ export class RestError extends Error {
   }
 }
 
+/** Returns what was thrown as a refusal: pages show no other kind of error. */
+export const asRefusal = (thrown: unknown) =>
+  thrown instanceof RestError ? thrown : new RestError(0, [{ message: String(thrown) }]);
+
+/** A refusal in the words of the page, beside the field of this pointer. */
+export const refuse = (message: string, pointer?: string) =>
+  new RestError(400, [{ message, ...(pointer && { source: { pointer } }) }]);
+
 /** Resolves to the result and its page numbers. Rejects with a RestError. */
 export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promise<RestAnswer<T>> {
   const response = await send(request, signal);
@@ -54,14 +63,33 @@ export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promis
   return { result, info };
 }
 
+/** Sends a request, and resolves to its result. */
+export const resultOf = async <T>(request: RestRequest, signal?: AbortSignal) =>
+  (await ask<T>(request, signal)).result;
+
+/** A request, or something else to do. */
+export type Act = RestRequest | (() => Promise<unknown>);
+
+export const perform = (act: Act) => (typeof act === "function" ? act() : resultOf(act));
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+/** Returns the query with its question mark, without what is empty. */
+export function queryOf(query: Query): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
+  const text = new URLSearchParams(given).toString();
+  return text && `?${text}`;
+}
+
 /** Resolves to the response, whose body may be a file or a stream of events. Rejects with a RestError. */
 export async function send(request: RestRequest, signal?: AbortSignal): Promise<Response> {
-  const { method = "GET", path, json } = request;
+  const { method = "GET", path, json, headers } = request;
   const response = await fetch(`${ROOT}/v4${path}`, {
     method,
     headers: {
       "X-Trunkline-Session": "use",
       ...(json !== undefined && { "Content-Type": "application/json" }),
+      ...headers,
     },
     ...(json !== undefined && { body: JSON.stringify(json) }),
     ...(signal && { signal }),
@@ -93,12 +121,13 @@ function leadToSignIn(): void {
 }
 
 /** Returns the request as a command of a terminal, with a token from the environment. */
-export function curlOf({ method = "GET", path, json }: RestRequest): string {
+export function curlOf({ method = "GET", path, json, headers = {} }: RestRequest): string {
   const parts = [
     `curl '${quoted(`${location.origin}${ROOT}/v4${path}`)}'`,
     `-H "Authorization: Bearer $TOKEN"`,
   ];
   if (method !== "GET") parts.splice(1, 0, `-X ${method}`);
+  for (const [name, value] of Object.entries(headers)) parts.push(`-H '${name}: ${value}'`);
   if (json !== undefined) {
     parts.push("-H 'Content-Type: application/json'", `-d '${quoted(JSON.stringify(json))}'`);
   }

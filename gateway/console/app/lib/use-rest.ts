@@ -1,13 +1,12 @@
 /** Reads from the REST API for a component, and keeps what it shows fresh. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ask, RestError, type ResultInfo } from "./rest.ts";
+import { ask, asRefusal, type RestAnswer, type RestError, type ResultInfo } from "./rest.ts";
 
 export interface Reading<T> {
   /** The last good answer. It stays while a newer one is on its way, and when that fails. */
   value: T | undefined;
   info: ResultInfo;
   error: RestError | undefined;
-  isLoading: boolean;
   /**
    * True once the first response has arrived. Content below a list appears only then, so that the list does not move
    * it.
@@ -15,57 +14,48 @@ export interface Reading<T> {
   hasAnswered: boolean;
   /** Reads again now. */
   reload(): void;
-  path: string | undefined;
 }
 
-interface Options {
-  /** Reads again after this many milliseconds, while the page is visible. */
-  everyMs?: number | undefined;
+/** Reads a path below /v4, and again at this interval. An undefined path reads nothing. */
+export function useRest<T>(path: string | undefined, everyMs?: number): Reading<T> {
+  return useReading<T>(path, (signal) => ask<T>({ path: path ?? "" }, signal), everyMs);
 }
 
-/** Reads a path below /v4. Without a path it reads nothing. */
-export function useRest<T>(path: string | undefined, { everyMs }: Options = {}): Reading<T> {
-  const [shown, setShown] = useState<
-    Omit<Reading<T>, "reload" | "path" | "hasAnswered"> & { of?: string | undefined }
-  >({
-    value: undefined,
-    info: {},
-    error: undefined,
-    isLoading: true,
-  });
+/** Loads something that takes several requests, whenever the key changes; without a key nothing. */
+export function useLoaded<T>(
+  key: string | undefined,
+  load: (signal: AbortSignal) => Promise<T>,
+): Reading<T> {
+  return useReading(key, async (signal) => ({ result: await load(signal), info: {} }));
+}
+
+function useReading<T>(
+  key: string | undefined,
+  load: (signal: AbortSignal) => Promise<RestAnswer<T>>,
+  everyMs?: number,
+): Reading<T> {
+  type Shown = Pick<Reading<T>, "value" | "info" | "error"> & { of: string | undefined };
+  const nothing: Shown = { of: undefined, value: undefined, info: {}, error: undefined };
+  const [shown, setShown] = useState(nothing);
   const [turn, setTurn] = useState(0);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   useEffect(() => {
-    if (path === undefined) return;
+    if (key === undefined) return;
     const leaving = new AbortController();
-    ask<T>({ path }, leaving.signal).then(
-      ({ result: value, info }) =>
-        setShown({ value, info, error: undefined, isLoading: false, of: path }),
-      (error: unknown) => {
-        if (leaving.signal.aborted) return;
-        const refusal =
-          error instanceof RestError ? error : new RestError(0, [{ message: String(error) }]);
-        setShown((before) => ({
-          ...(before.of === path ? before : { value: undefined, info: {} }),
-          error: refusal,
-          isLoading: false,
-          of: path,
-        }));
-      },
+    const show = (next: (before: Shown) => Shown) => !leaving.signal.aborted && setShown(next);
+    load(leaving.signal).then(
+      ({ result: value, info }) => show(() => ({ of: key, value, info, error: undefined })),
+      (thrown: unknown) =>
+        show((before) => ({
+          ...(before.of === key ? before : nothing),
+          ...{ of: key, error: asRefusal(thrown) },
+        })),
     );
     return () => leaving.abort();
-  }, [path, turn]);
-  useInterval(reload, path === undefined ? undefined : everyMs);
-  const isStale = shown.of !== path;
-  return {
-    value: isStale ? undefined : shown.value,
-    info: shown.info,
-    error: isStale ? undefined : shown.error,
-    hasAnswered: !shown.isLoading,
-    isLoading: path !== undefined && (isStale || shown.isLoading),
-    reload,
-    path,
-  };
+  }, [key, turn]);
+  useInterval(reload, key === undefined ? undefined : everyMs);
+  const { value, info, error } = shown.of === key ? shown : nothing;
+  return { value, info, error, hasAnswered: shown.of !== undefined, reload };
 }
 
 /** Calls back at this interval while the page is visible, and when it becomes visible. */

@@ -11,8 +11,10 @@ import type * as deliveries from "../../../../schemas/apps/http/deliveries.ts";
 import type * as crawls from "../../../../schemas/crawl/http/crawl-answers.ts";
 import type * as operations from "../../../../schemas/http/operations.ts";
 import type * as clients from "../../../../schemas/oauth/http/oauth-clients.ts";
+import type * as jobs from "../../../../schemas/rendering/http/render-jobs.ts";
 import type * as repositories from "../../../../schemas/repositories/http/artifacts-answers.ts";
 
+export type WireJob = z.output<typeof jobs.WireJob>;
 export type WireTrace = z.output<typeof operations.WireTrace>;
 export type WireStep = z.output<typeof operations.WireStep>;
 export type WireHosts = z.output<typeof operations.WireHosts>;

@@ -1,255 +1,170 @@
 /** The fields of an OAuth client, in the order in which a person decides about them. */
+import { RestError } from "../lib/rest.ts";
 import type { WireOAuthClient, WireScope } from "../lib/wire.ts";
-import { CheckGroup, RadioGroup, TextField } from "../parts/form.tsx";
+import { type Choice, type Field, Fields, type FormState, linesOf } from "../parts/form.tsx";
 
-/** What a person enters; lists are lines of a text. */
-export interface ClientDraft {
-  name: string;
-  grantTypes: string[];
-  method: string;
-  redirectUris: string;
-  scopes: string[];
-  optionalScopes: string[];
-  postLogoutRedirectUris: string;
-  corsOrigins: string;
-  clientUri: string;
-  logoUri: string;
-  policyUri: string;
-  tosUri: string;
-}
-
-export const EMPTY_DRAFT: ClientDraft = {
-  name: "",
-  grantTypes: ["authorization_code", "refresh_token"],
-  method: "client_secret_basic",
-  redirectUris: "",
-  scopes: [],
-  optionalScopes: [],
-  postLogoutRedirectUris: "",
-  corsOrigins: "",
-  clientUri: "",
-  logoUri: "",
-  policyUri: "",
-  tosUri: "",
+/** What a person enters, by the names of the request; lists of addresses are lines of a text. */
+export const EMPTY_DRAFT = {
+  client_name: "",
+  response_types: "code",
+  grant_types: ["authorization_code", "refresh_token"],
+  token_endpoint_auth_method: "client_secret_basic",
+  redirect_uris: "",
+  scopes: [] as string[],
+  optional_scopes: [] as string[],
+  post_logout_redirect_uris: "",
+  allowed_cors_origins: "",
+  client_uri: "",
+  logo_uri: "",
+  policy_uri: "",
+  tos_uri: "",
 };
+type ClientDraft = typeof EMPTY_DRAFT;
 
-export const draftOf = (client: WireOAuthClient): ClientDraft => ({
-  name: client.client_name,
-  grantTypes: client.grant_types,
-  method: client.token_endpoint_auth_method,
-  redirectUris: client.redirect_uris.join("\n"),
-  scopes: client.scopes,
-  optionalScopes: client.optional_scopes,
-  postLogoutRedirectUris: client.post_logout_redirect_uris.join("\n"),
-  corsOrigins: client.allowed_cors_origins.join("\n"),
-  clientUri: client.client_uri ?? "",
-  logoUri: client.logo_uri ?? "",
-  policyUri: client.policy_uri ?? "",
-  tosUri: client.tos_uri ?? "",
-});
+const LISTS = ["redirect_uris", "post_logout_redirect_uris", "allowed_cors_origins"] as const;
+const LINKS = ["client_uri", "logo_uri", "policy_uri", "tos_uri"] as const;
+
+export function draftOf(client: WireOAuthClient): ClientDraft {
+  const draft = {
+    ...EMPTY_DRAFT,
+    client_name: client.client_name,
+    grant_types: client.grant_types as string[],
+    token_endpoint_auth_method: client.token_endpoint_auth_method as string,
+    scopes: client.scopes as string[],
+    optional_scopes: client.optional_scopes as string[],
+  };
+  for (const name of LISTS) draft[name] = client[name].join("\n");
+  for (const name of LINKS) draft[name] = client[name] ?? "";
+  return draft;
+}
 
 /** The body of a request that registers or changes a client. */
-export function requestOf(draft: ClientDraft) {
+export function requestOf(draft: ClientDraft, before?: WireOAuthClient) {
+  const { scopes, grant_types, token_endpoint_auth_method, client_name } = draft;
+  // Only what is changed: sending client_uri again would ask for its verification again.
+  const links = LINKS.filter((name) => draft[name] !== (before?.[name] ?? ""));
   return {
-    client_name: draft.name,
-    response_types: ["code"],
-    grant_types: draft.grantTypes,
-    token_endpoint_auth_method: draft.method,
-    redirect_uris: linesOf(draft.redirectUris),
-    scopes: draft.scopes,
-    optional_scopes: draft.optionalScopes.filter((scope) => draft.scopes.includes(scope)),
-    post_logout_redirect_uris: linesOf(draft.postLogoutRedirectUris),
-    allowed_cors_origins: linesOf(draft.corsOrigins),
+    ...{ client_name, grant_types, token_endpoint_auth_method, scopes },
+    response_types: [draft.response_types],
+    optional_scopes: draft.optional_scopes.filter((scope) => scopes.includes(scope)),
+    ...Object.fromEntries(LISTS.map((name) => [name, linesOf(draft[name])])),
+    ...Object.fromEntries(links.map((name) => [name, draft[name] === "" ? null : draft[name]])),
   };
 }
 
-/** Only what is named: sending client_uri again would ask for its verification again. */
-export function linksOf(draft: ClientDraft, before?: WireOAuthClient) {
-  const all = {
-    client_uri: draft.clientUri,
-    logo_uri: draft.logoUri,
-    policy_uri: draft.policyUri,
-    tos_uri: draft.tosUri,
-  };
-  const changed = Object.entries(all).filter(
-    ([name, value]) => value !== (before?.[name as keyof typeof all] ?? ""),
+/** Refuses in the words of the page. */
+export function checkDraft({ scopes, grant_types: grants }: ClientDraft): void {
+  const faults = [
+    scopes.length === 0 && ["/scopes", "Select at least one scope."],
+    !grants.includes("authorization_code") && [
+      ...["/grant_types", "Authorization code is needed: a refresh token follows from it."],
+    ],
+  ].filter((fault) => fault !== false);
+  if (faults.length === 0) return;
+  throw new RestError(
+    400,
+    faults.map(([pointer = "", message = ""]) => ({ message, source: { pointer } })),
   );
-  return Object.fromEntries(changed.map(([name, value]) => [name, value === "" ? null : value]));
 }
 
-const linesOf = (text: string) =>
-  text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+const FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "client_name", label: "Name", required: true },
+    hint: "People see it when they are asked",
+  },
+  {
+    ...{ name: "response_types", label: "Response type" },
+    choices: [["code", "Authorization code", "The one type that is safe, and offered"]],
+  },
+  {
+    ...{ name: "grant_types", label: "Grant types" },
+    choices: [
+      ["authorization_code", "Authorization code", "A person signs in and allows it"],
+      ["refresh_token", "Refresh token", "It keeps its access for longer than an hour"],
+    ],
+  },
+  {
+    ...{ name: "token_endpoint_auth_method", label: "Token authentication method" },
+    choices: [
+      [
+        "client_secret_basic",
+        "Secret in the header",
+        "client_secret_basic: for programs on a server",
+      ],
+      [
+        "client_secret_post",
+        "Secret in the body",
+        "client_secret_post: for libraries that cannot send the header",
+      ],
+      ["none", "No secret, with PKCE", "none: for programs on a device or in a browser"],
+    ],
+  },
+  {
+    ...{ name: "redirect_uris", label: "Redirect URLs", rows: 3, isCode: true, required: true },
+    hint: "One a line. People come back there with a code; the comparison is exact.",
+    placeholder: "https://bot.example.com/callback",
+  },
+];
+
+const LINK_FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "client_uri", label: "Client URL", type: "url" },
+    hint: "Its domain must be verified before the client can be public",
+  },
+  { name: "logo_uri", label: "Logo URL", type: "url" },
+  { name: "policy_uri", label: "Privacy policy URL", type: "url" },
+  { name: "tos_uri", label: "Terms URL", type: "url" },
+];
+
+const ADDRESS_FIELDS: readonly Field<ClientDraft>[] = [
+  {
+    ...{ name: "allowed_cors_origins", label: "Origins of scripts", rows: 2, isCode: true },
+    hint: "One a line: pages whose scripts may use the token endpoint.",
+  },
+  {
+    ...{ name: "post_logout_redirect_uris", label: "Redirect URLs after sign-out" },
+    ...{ rows: 2, isCode: true },
+  },
+];
 
 interface FieldsProps {
-  draft: ClientDraft;
-  onChange: (change: Partial<ClientDraft>) => void;
+  form: FormState<ClientDraft>;
   scopes: readonly WireScope[];
 }
 
-export function ClientFields({ draft, onChange, scopes }: FieldsProps) {
+/** The fields, and behind a summary those that most clients do without. */
+export function ClientFields({ form, scopes }: FieldsProps) {
+  const chosen = form.values.scopes;
+  const isOptional = ({ id }: WireScope) =>
+    chosen.includes(id) && id !== "openid" && id !== "offline_access";
+  const optional: Field<ClientDraft> = {
+    ...{ name: "optional_scopes", label: "Optional scopes" },
+    hint: "People may decline these, and allow the rest.",
+    choices: scopes.filter(isOptional).map(({ id, name }): Choice => [id, name]),
+  };
   return (
     <>
-      <TextField
-        label="Name"
-        hint="People see it when they are asked"
-        pointer="/client_name"
-        value={draft.name}
-        onChange={(name) => onChange({ name })}
-        required
-      />
-      <RadioGroup
-        label="Response type"
-        pointer="/response_types"
-        value="code"
-        onChange={() => {}}
-        choices={[
-          {
-            value: "code",
-            label: "Authorization code",
-            hint: "The one type that is safe, and offered",
-          },
-        ]}
-      />
-      <CheckGroup
-        label="Grant types"
-        pointer="/grant_types"
-        chosen={draft.grantTypes}
-        onChange={(grantTypes) => onChange({ grantTypes })}
-        choices={[
-          {
-            value: "authorization_code",
-            label: "Authorization code",
-            hint: "A person signs in and allows it",
-          },
-          {
-            value: "refresh_token",
-            label: "Refresh token",
-            hint: "It keeps its access for longer than an hour",
-          },
-        ]}
-      />
-      <RadioGroup
-        label="Token authentication method"
-        pointer="/token_endpoint_auth_method"
-        value={draft.method}
-        onChange={(method) => onChange({ method })}
-        choices={[
-          {
-            value: "client_secret_basic",
-            label: "Secret in the header",
-            hint: "client_secret_basic: for programs on a server",
-          },
-          {
-            value: "client_secret_post",
-            label: "Secret in the body",
-            hint: "client_secret_post: for libraries that cannot send the header",
-          },
-          {
-            value: "none",
-            label: "No secret, with PKCE",
-            hint: "none: for programs on a device or in a browser",
-          },
-        ]}
-      />
-      <TextField
-        label="Redirect URLs"
-        hint="One a line. People come back there with a code; the comparison is exact."
-        pointer="/redirect_uris"
-        rows={3}
-        isCode
-        placeholder="https://bot.example.com/callback"
-        value={draft.redirectUris}
-        onChange={(redirectUris) => onChange({ redirectUris })}
-        required
-      />
-      <ScopeFields draft={draft} onChange={onChange} scopes={scopes} />
+      <Fields form={form} fields={FIELDS} />
+      <fieldset>
+        <legend>Scopes</legend>
+        <span class="quiet hint">What it may ask people for: at least one.</span>
+        <div class="choices-columns">
+          {[...new Set(scopes.map(({ category }) => category))].map((category) => (
+            <Fields key={category} form={form} fields={[scopesField(scopes, category)]} />
+          ))}
+        </div>
+      </fieldset>
+      <details>
+        <summary>Links, optional scopes and origins</summary>
+        <Fields form={form} fields={[...LINK_FIELDS, optional, ...ADDRESS_FIELDS]} />
+      </details>
     </>
   );
 }
 
-function ScopeFields({ draft, onChange, scopes }: FieldsProps) {
-  const categories = [...new Set(scopes.map(({ category }) => category))];
-  return (
-    <fieldset>
-      <legend>Scopes</legend>
-      <span class="quiet hint">What it may ask people for: at least one.</span>
-      <div class="choices-columns">
-        {categories.map((category) => (
-          <CheckGroup
-            key={category}
-            label={category}
-            pointer="/scopes"
-            chosen={draft.scopes}
-            onChange={(chosen) => onChange({ scopes: chosen })}
-            choices={scopes
-              .filter((scope) => scope.category === category)
-              .map(({ id, name, description }) => ({ value: id, label: name, hint: description }))}
-          />
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-/** Fields that most clients do without. */
-export function MoreClientFields({ draft, onChange, scopes }: FieldsProps) {
-  const isOptional = ({ id }: WireScope) =>
-    draft.scopes.includes(id) && id !== "openid" && id !== "offline_access";
-  const url = (
-    label: string,
-    pointer: string,
-    field: "clientUri" | "logoUri" | "policyUri" | "tosUri",
-    hint?: string,
-  ) => (
-    <TextField
-      label={label}
-      pointer={pointer}
-      type="url"
-      value={draft[field]}
-      onChange={(value) => onChange({ [field]: value })}
-      {...(hint && { hint })}
-    />
-  );
-  return (
-    <details>
-      <summary>Links, optional scopes and origins</summary>
-      {url(
-        "Client URL",
-        "/client_uri",
-        "clientUri",
-        "Its domain must be verified before the client can be public",
-      )}
-      {url("Logo URL", "/logo_uri", "logoUri")}
-      {url("Privacy policy URL", "/policy_uri", "policyUri")}
-      {url("Terms URL", "/tos_uri", "tosUri")}
-      <CheckGroup
-        label="Optional scopes"
-        hint="People may decline these, and allow the rest."
-        pointer="/optional_scopes"
-        chosen={draft.optionalScopes}
-        onChange={(optionalScopes) => onChange({ optionalScopes })}
-        choices={scopes.filter(isOptional).map(({ id, name }) => ({ value: id, label: name }))}
-      />
-      <TextField
-        label="Origins of scripts"
-        hint="One a line: pages whose scripts may use the token endpoint."
-        pointer="/allowed_cors_origins"
-        rows={2}
-        isCode
-        value={draft.corsOrigins}
-        onChange={(corsOrigins) => onChange({ corsOrigins })}
-      />
-      <TextField
-        label="Redirect URLs after sign-out"
-        pointer="/post_logout_redirect_uris"
-        rows={2}
-        isCode
-        value={draft.postLogoutRedirectUris}
-        onChange={(postLogoutRedirectUris) => onChange({ postLogoutRedirectUris })}
-      />
-    </details>
-  );
-}
+const scopesField = (scopes: readonly WireScope[], category: string): Field<ClientDraft> => ({
+  ...{ name: "scopes", label: category },
+  choices: scopes
+    .filter((scope) => scope.category === category)
+    .map(({ id, name, description }) => [id, name, description]),
+});

@@ -1,62 +1,56 @@
-/** The account's OAuth clients. */
+/** The OAuth clients of the account, and one client: what it is, its secrets, and its end. */
+
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
+import { type PageParameters, ROOT } from "../lib/router.ts";
 import type { WireOAuthClient } from "../lib/wire.ts";
-import { Badge, Time } from "../parts/bits.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-
-const REFRESH_MS = 15_000;
+import { Copyable, SecretOnce } from "../parts/button.tsx";
+import { ConfirmButton } from "../parts/dialog.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, Table, useList } from "../parts/list.tsx";
+import { Badge, Empty, Facts, Lines, Time } from "../parts/note.tsx";
+import { Card, Page, RestPage } from "../parts/page.tsx";
 
 export function ClientsPage() {
-  const { restPath, placeOf, may } = useAccount();
-  const [page, setPage] = useState(1);
-  const path = restPath(`/oauth_clients?page=${page}&per_page=20`);
-  const reading = useRest<WireOAuthClient[]>(path, { everyMs: REFRESH_MS });
+  const { restPath, may } = useAccount();
+  const clients = useList<WireOAuthClient>(restPath("/oauth_clients"), { everyMs: 15_000 });
   const make = may("oauth-clients.write") && (
-    <Link class="button small" to={placeOf("oauth-clients/new")}>
+    <ButtonLink isMain to="oauth-clients/new">
       New client
-    </Link>
+    </ButtonLink>
   );
   return (
     <Page
       title="OAuth clients"
       lead="Applications that may ask people for permission to act for them."
-      request={{ path }}
+      request={clients}
       actions={make}
     >
-      <Card>
-        <List
-          reading={reading}
-          label="OAuth clients"
-          noun="client"
-          keyOf={({ client_id: id }) => id}
-          onPage={setPage}
-          empty={
-            <Empty title="There is no OAuth client yet">
-              <p>
-                Register an application, and try its authorization out here before you write any
-                code.
-              </p>
-              <p>{make}</p>
-            </Empty>
-          }
-          columns={[
-            {
-              name: "Name",
-              cell: ({ client_id: id, client_name: name }) => (
-                <Link to={placeOf(`oauth-clients/${id}`)}>{name}</Link>
-              ),
-            },
-            { name: "Client ID", cell: ({ client_id: id }) => <code>{id}</code> },
-            { name: "Visibility", cell: (client) => <Visibility client={client} /> },
-            { name: "Domain", cell: (client) => <DomainState client={client} /> },
-            { name: "Changed", cell: ({ updated_at: at }) => <Time at={at} /> },
-          ]}
-        />
-      </Card>
+      <ListCard
+        list={clients}
+        label="OAuth clients"
+        noun="client"
+        keyOf={({ client_id: id }) => id}
+        empty={[
+          "There is no OAuth client yet",
+          <>
+            <p>
+              Register an application, and try its authorization out here before you write any code.
+            </p>
+            <p>{make}</p>
+          </>,
+        ]}
+        columns={{
+          Name: ({ client_id: id, client_name: name }) => (
+            <Link to={`oauth-clients/${id}`}>{name}</Link>
+          ),
+          "Client ID": ({ client_id: id }) => <code>{id}</code>,
+          Visibility: (client) => <Visibility client={client} />,
+          Domain: (client) => <DomainState client={client} />,
+          Changed: ({ updated_at: at }) => <Time at={at} />,
+        }}
+      />
     </Page>
   );
 }
@@ -73,4 +67,161 @@ export function DomainState({ client }: { client: WireOAuthClient }) {
   if (status === "verified") return <Badge tone="good">verified</Badge>;
   if (status === "failed") return <Badge tone="bad">failed</Badge>;
   return <Badge tone="busy">waiting for the record</Badge>;
+}
+
+export function ClientPage({ parameters: { id = "" } }: PageParameters) {
+  return (
+    <OfClient id={id} tab="">
+      {(props) => (
+        <>
+          <Overview {...props} />
+          <Secrets {...props} />
+          <Deletion {...props} />
+        </>
+      )}
+    </OfClient>
+  );
+}
+
+function Overview({ client }: OfClientProps) {
+  return (
+    <Card title="Client">
+      <Facts
+        of={{
+          "Client ID": <Copyable value={client.client_id} />,
+          Issuer: <Copyable value={`${location.origin}${ROOT}`} />,
+          Visibility: <Visibility client={client} />,
+          Domain: <DomainState client={client} />,
+          "Grant types": client.grant_types.join(", "),
+          "Token authentication": client.token_endpoint_auth_method,
+          "Redirect URLs": <Lines of={client.redirect_uris} />,
+          Scopes: client.scopes.join(", "),
+          Made: <Time at={client.created_at} />,
+        }}
+      />
+    </Card>
+  );
+}
+
+function Secrets({ client, path, reload }: OfClientProps) {
+  const { may } = useAccount();
+  const [secret, setSecret] = useState<string>();
+  const { secrets, has_rotated_secret: isRotated } = client;
+  if (client.token_endpoint_auth_method === "none") {
+    return (
+      <Card title="Secrets">
+        <Empty title="It has no secret">It proves itself with PKCE.</Empty>
+      </Card>
+    );
+  }
+  const rotate = `${path}/rotate_secret`;
+  return (
+    <Card title="Secrets">
+      {secret && <SecretOnce label="Client secret" value={secret} />}
+      <Table
+        label="Secrets"
+        rows={secrets.map((one, index) => ({ ...one, index }))}
+        columns={{
+          "Ends with": ({ last_four: lastFour }) => <code>…{lastFour}</code>,
+          Age: ({ index }) => ageOf(index, secrets.length),
+          Made: ({ created_at: at }) => <Time at={at} />,
+          "Last used": ({ last_used_at: at }) => <Time at={at} />,
+        }}
+      />
+      <p class="quiet">
+        {isRotated
+          ? "Both secrets are valid. Delete the old one when its last use is from before your programs had the new one."
+          : "Rotating makes a second secret. Both are valid until you delete the old one."}
+      </p>
+      {may("oauth-clients.write") && (
+        <div class="actions">
+          {isRotated ? (
+            <ConfirmButton
+              label="Delete the old secret"
+              title="Delete the old secret?"
+              text={`Programs that use the secret …${secrets[0]?.last_four} are refused from now on.`}
+              request={{ method: "DELETE", path: rotate }}
+              done={reload}
+            />
+          ) : (
+            <ConfirmButton
+              label="Rotate"
+              title="Make a second secret?"
+              text="The present secret stays valid until you delete it."
+              request={{ method: "POST", path: rotate }}
+              done={({ client_secret: made }: { client_secret: string }) => {
+                setSecret(made);
+                reload();
+              }}
+            />
+          )}
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function ageOf(index: number, count: number): string {
+  if (count === 1) return "the only one";
+  return index === count - 1 ? "new" : "old";
+}
+
+function Deletion({ client: { client_name: name }, path }: OfClientProps) {
+  const { go, may } = useAccount();
+  if (!may("oauth-clients.write")) return null;
+  return (
+    <Card title="Delete">
+      <p class="quiet">Whatever people have allowed it ends at once, and it does not come back.</p>
+      <ConfirmButton
+        label="Delete the client"
+        title={`Delete ${name}?`}
+        text="Its tokens open nothing any more, and nobody can sign in with it. It cannot be undone."
+        typed={name}
+        request={{ method: "DELETE", path }}
+        done={() => go("oauth-clients")}
+      />
+    </Card>
+  );
+}
+
+/** A domain is checked every some seconds at first; its state shows soon after. */
+const REFRESH_MS = 5_000;
+
+export interface OfClientProps {
+  client: WireOAuthClient;
+  /** Below /v4. */
+  path: string;
+  reload: () => void;
+}
+
+const TABS = [
+  ["", "Overview"],
+  ["settings", "Settings"],
+  ["domain", "Domain and visibility"],
+  ["try-it", "Try it"],
+  ["people", "People and changes"],
+] as const;
+
+interface FrameProps {
+  id: string;
+  tab: (typeof TABS)[number][0];
+  children: (props: OfClientProps) => ComponentChildren;
+}
+
+export function OfClient({ id, tab, children }: FrameProps) {
+  const { restPath } = useAccount();
+  const path = restPath(`/oauth_clients/${encodeURIComponent(id)}`);
+  const below = (one: string) => `oauth-clients/${id}${one && `/${one}`}`;
+  const pages = TABS.map(([one, name]) => [below(one), name] as const);
+  return (
+    <RestPage<WireOAuthClient>
+      path={path}
+      everyMs={REFRESH_MS}
+      title={(client) => client?.client_name ?? "OAuth client"}
+      above={["OAuth clients", "oauth-clients"]}
+      tabs={{ label: "Pages of the client", pages, current: below(tab) }}
+    >
+      {(client, reload) => children({ client, path, reload })}
+    </RestPage>
+  );
 }

@@ -1,16 +1,14 @@
 /** The proof of a client's domain, and its way from private to public. */
-import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
 import { ask } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { WireOAuthClient } from "../lib/wire.ts";
-import { Facts, Time } from "../parts/bits.tsx";
-import { Copyable } from "../parts/copy.tsx";
+import { Copyable } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { Form, TextField } from "../parts/form.tsx";
+import { Form, useForm } from "../parts/form.tsx";
+import { Facts, Time } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
-import { DomainState, Visibility } from "./clients-page.tsx";
-import { OfClient, type OfClientProps } from "./of-client.tsx";
+import { DomainState, OfClient, type OfClientProps, Visibility } from "./clients-page.tsx";
 
 export function DomainPage({ parameters: { id = "" } }: PageParameters) {
   return (
@@ -27,54 +25,50 @@ export function DomainPage({ parameters: { id = "" } }: PageParameters) {
 
 function Domain({ client, path, reload }: OfClientProps) {
   const { may } = useAccount();
-  const verification = client.client_uri_verification;
-  const [uri, setUri] = useState(client.client_uri ?? "");
+  const found = client.client_uri_verification;
+  const form = useForm({ client_uri: client.client_uri ?? "" });
   const verify = async () => {
-    await ask({ method: "PATCH", path, json: { client_uri: uri } });
+    await ask({ method: "PATCH", path, json: form.values });
     reload();
   };
   return (
     <Card title="Domain">
-      {verification && (
+      {found && (
         <>
           <p>
-            Add this TXT record to the DNS of <strong>{verification.host}</strong>. The platform
-            looks for it by itself, and this page follows.
+            Add this TXT record to the DNS of <strong>{found.host}</strong>. The platform looks for
+            it by itself, and this page follows.
           </p>
           <Facts
-            rows={[
-              ["Type", "TXT"],
-              ["Host", <Copyable key="host" value={verification.host} />],
-              ["Text", <Copyable key="text" value={verification.text} />],
-              [
-                "State",
-                <span key="state" aria-live="polite">
+            of={{
+              Type: "TXT",
+              Host: <Copyable value={found.host} />,
+              Text: <Copyable value={found.text} />,
+              State: (
+                <span aria-live="polite">
                   <DomainState client={client} />
-                </span>,
-              ],
-              ["Last answer", verification.last_answer ?? "none yet"],
-              ["Checked", <Time key="checked" at={verification.last_checked_at} />],
-              verification.next_check_at !== undefined && [
-                "Next check",
-                <Time key="next" at={verification.next_check_at} />,
-              ],
-            ]}
+                </span>
+              ),
+              "Last answer": found.last_answer ?? "none yet",
+              Checked: <Time at={found.last_checked_at} />,
+              "Next check": found.next_check_at && <Time at={found.next_check_at} />,
+            }}
           />
         </>
       )}
       {may("oauth-clients.write") && (
-        <Form submit={verification ? "Check again" : "Verify the domain"} onSubmit={verify}>
-          <TextField
-            label="Client URL"
-            type="url"
-            pointer="/client_uri"
-            hint="The home page of the application. Its host is what gets verified."
-            placeholder="https://bot.example.com"
-            value={uri}
-            onChange={setUri}
-            required
-          />
-        </Form>
+        <Form
+          submit={found ? "Check again" : "Verify the domain"}
+          onSubmit={verify}
+          form={form}
+          fields={[
+            {
+              ...{ name: "client_uri", label: "Client URL", type: "url", required: true },
+              hint: "The home page of the application. Its host is what gets verified.",
+              placeholder: "https://bot.example.com",
+            },
+          ]}
+        />
       )}
     </Card>
   );
@@ -102,10 +96,6 @@ function conditionsOf(client: WireOAuthClient): (readonly [string, boolean])[] {
 function Promotion({ client, path, reload }: OfClientProps) {
   const { may } = useAccount();
   const conditions = conditionsOf(client);
-  const promote = async () => {
-    await ask({ method: "PATCH", path, json: { visibility: "public" } });
-    reload();
-  };
   if (client.visibility === "public") {
     return (
       <Card title="Visibility">
@@ -136,7 +126,8 @@ function Promotion({ client, path, reload }: OfClientProps) {
             title={`Make ${client.client_name} public?`}
             text="Everybody who has a user here can allow it from now on. It cannot be made private again."
             isDisabled={conditions.some(([, isMet]) => !isMet)}
-            onConfirm={promote}
+            request={{ method: "PATCH", path, json: { visibility: "public" } }}
+            done={reload}
           />
         </p>
       )}

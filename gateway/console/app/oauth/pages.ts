@@ -1,11 +1,9 @@
 /** Pages of OAuth clients. */
-import type { Pages } from "../lib/pages.ts";
-import { ClientPage } from "./client-page.tsx";
-import { ClientsPage } from "./clients-page.tsx";
+import type { Pages } from "../lib/router.ts";
+import { ClientPage, ClientsPage } from "./clients-page.tsx";
 import { DomainPage } from "./domain-page.tsx";
-import { NewClientPage } from "./new-client-page.tsx";
+import { NewClientPage, SettingsPage } from "./new-client-page.tsx";
 import { PeoplePage } from "./people-page.tsx";
-import { SettingsPage } from "./settings-page.tsx";
 import { TryItBackPage, TryItPage } from "./try-it-page.tsx";
 
 export const pages: Pages = {

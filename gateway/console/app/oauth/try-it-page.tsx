@@ -1,22 +1,13 @@
 /** Tries an OAuth client out: the console plays its part, and shows what it gets. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
 import { ask, RestError } from "../lib/rest.ts";
-import { usePlace } from "../lib/router.tsx";
-import { Facts } from "../parts/bits.tsx";
-import { Copyable } from "../parts/copy.tsx";
-import { CheckGroup, Form, TextField } from "../parts/form.tsx";
-import { Card, Empty } from "../parts/page.tsx";
-import { OfClient, type OfClientProps } from "./of-client.tsx";
-import {
-  type Attempt,
-  askAsClient,
-  beginAttempt,
-  type OAuthAnswer,
-  storedAttempt,
-  tryItRedirectUri,
-} from "./try-it.ts";
+import { addressOf, type PageParameters, ROOT, usePlace } from "../lib/router.ts";
+import { Copyable } from "../parts/button.tsx";
+import { type Choice, Form, useForm } from "../parts/form.tsx";
+import { Alarm, Empty, Facts, JsonBlock } from "../parts/note.tsx";
+import { Card } from "../parts/page.tsx";
+import { OfClient, type OfClientProps } from "./clients-page.tsx";
 
 export function TryItPage({ parameters: { id = "" } }: PageParameters) {
   return (
@@ -28,7 +19,8 @@ export function TryItPage({ parameters: { id = "" } }: PageParameters) {
 
 function Begin({ client, path, reload }: OfClientProps) {
   const { account, may } = useAccount();
-  const [scopes, setScopes] = useState<string[]>(client.scopes);
+  const form = useForm({ scopes: client.scopes });
+  const { scopes } = form.values;
   const uri = tryItRedirectUri();
   const isThere = client.redirect_uris.includes(uri);
   const begin = async () => {
@@ -60,14 +52,18 @@ function Begin({ client, path, reload }: OfClientProps) {
   return (
     <Card title="1. Ask for authorization">
       <p>You are led to the page that people see, and back here with a code.</p>
-      <Form submit="Begin" onSubmit={begin} isDisabled={scopes.length === 0}>
-        <CheckGroup
-          label="Scopes to ask for"
-          chosen={scopes}
-          onChange={setScopes}
-          choices={client.scopes.map((scope) => ({ value: scope, label: scope }))}
-        />
-      </Form>
+      <Form
+        submit="Begin"
+        onSubmit={begin}
+        isDisabled={scopes.length === 0}
+        form={form}
+        fields={[
+          {
+            ...{ name: "scopes", label: "Scopes to ask for" },
+            choices: client.scopes.map((scope): Choice => [scope, scope]),
+          },
+        ]}
+      />
     </Card>
   );
 }
@@ -78,7 +74,7 @@ export function TryItBackPage() {
   if (!attempt) {
     return (
       <Empty title="No authorization was begun in this tab">
-        <p>Begin one at a client's page "Try it".</p>
+        Begin one at a client's page "Try it".
       </Empty>
     );
   }
@@ -93,46 +89,39 @@ function Answered({ attempt }: { attempt: Attempt }) {
   const { query } = usePlace();
   const [error, code, state] = ["error", "code", "state"].map((name) => query.get(name) ?? "");
   const [tokens, setTokens] = useState<OAuthAnswer>();
-  const [secret, setSecret] = useState("");
+  const form = useForm({ secret: "" });
   if (state !== attempt.state) {
-    return (
-      <Fault
-        title="The answer is of another request"
-        text="Its state is not the one that was sent."
-      />
-    );
+    return <Alarm title="The answer is of another request">Its state is not the one sent.</Alarm>;
   }
-  if (error) {
-    return <Fault title={`The answer is ${error}`} text={query.get("error_description") ?? ""} />;
-  }
+  if (error)
+    return <Alarm title={`The answer is ${error}`}>{query.get("error_description")}</Alarm>;
   const { clientId, method, verifier } = attempt;
-  const as = { clientId, method, secret };
+  const as = { clientId, method, secret: form.values.secret };
   const redeem = async () => {
     const fields = {
+      grant_type: "authorization_code",
       code: code ?? "",
       redirect_uri: tryItRedirectUri(),
       ...(verifier && { code_verifier: verifier }),
     };
-    setTokens(
-      orRefuse(await askAsClient("token", { grant_type: "authorization_code", ...fields }, as)),
-    );
+    setTokens(orRefuse(await askAsClient("token", fields, as)));
   };
   return (
     <>
       <Card title="2. Exchange the code for tokens">
-        <Facts rows={[["Code", <code key="code">{code}</code>]]} />
-        <Form submit="Get tokens" onSubmit={redeem} isDisabled={tokens !== undefined}>
-          {method !== "none" && (
-            <TextField
-              label="Client secret"
-              type="password"
-              hint="It stays in this tab."
-              value={secret}
-              onChange={setSecret}
-              required
-            />
-          )}
-        </Form>
+        <Facts of={{ Code: <code>{code}</code> }} />
+        <Form
+          submit="Get tokens"
+          onSubmit={redeem}
+          isDisabled={tokens !== undefined}
+          form={form}
+          fields={[
+            method !== "none" && {
+              ...{ name: "secret", label: "Client secret", type: "password", required: true },
+              hint: "It stays in this tab.",
+            },
+          ]}
+        />
         {tokens && <Json value={tokens.body} label="Tokens" />}
       </Card>
       {tokens && <Introspection token={String(tokens.body.access_token)} as={as} />}
@@ -140,13 +129,12 @@ function Answered({ attempt }: { attempt: Attempt }) {
   );
 }
 
-function Introspection({
-  token,
-  as,
-}: {
+interface IntrospectionProps {
   token: string;
   as: { clientId: string; method: string; secret: string };
-}) {
+}
+
+function Introspection({ token, as }: IntrospectionProps) {
   const [answer, setAnswer] = useState<OAuthAnswer>();
   const introspect = async () =>
     setAnswer(orRefuse(await askAsClient("introspect", { token }, as)));
@@ -164,27 +152,92 @@ function Introspection({
 function orRefuse(answer: OAuthAnswer): OAuthAnswer {
   if (answer.status < 400) return answer;
   const { error, error_description: description = "" } = answer.body;
-  throw new RestError(answer.status === 401 ? 400 : answer.status, [
-    { message: `${error}: ${description}` },
-  ]);
+  const message = `${error}: ${description}`;
+  throw new RestError(answer.status === 401 ? 400 : answer.status, [{ message }]);
 }
 
 function Json({ value, label }: { value: unknown; label: string }) {
   return (
-    <section aria-label={label}>
+    <>
       <h3>{label}</h3>
-      <pre>{JSON.stringify(value, null, 2)}</pre>
-    </section>
+      <JsonBlock value={value} label={label} />
+    </>
   );
 }
 
-function Fault({ title, text }: { title: string; text: string }) {
-  return (
-    <div class="note bad" role="alert">
-      <p>
-        <strong>{title}</strong>
-      </p>
-      <p>{text}</p>
-    </div>
-  );
+/** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
+export const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");
+
+/** The data of a flow that must survive the sign-in and consent pages. */
+export interface Attempt {
+  clientId: string;
+  accountId: string;
+  method: string;
+  state: string;
+  verifier: string;
+}
+
+const STORED = "trunkline-try-it";
+
+export function storedAttempt(): Attempt | undefined {
+  const text = sessionStorage.getItem(STORED);
+  return text === null ? undefined : (JSON.parse(text) as Attempt);
+}
+
+/** Returns the address of the authorization request, and keeps what its answer must fit. */
+export async function beginAttempt(
+  about: Pick<Attempt, "clientId" | "accountId" | "method">,
+  scopes: readonly string[],
+): Promise<string> {
+  // Browsers hash for https and loopback alone. Elsewhere the flow goes without PKCE, which clients with a secret may.
+  const verifier = crypto.subtle ? randomText() : "";
+  const attempt: Attempt = { ...about, state: randomText(), verifier };
+  sessionStorage.setItem(STORED, JSON.stringify(attempt));
+  const query = new URLSearchParams({
+    response_type: "code",
+    client_id: attempt.clientId,
+    redirect_uri: tryItRedirectUri(),
+    scope: scopes.join(" "),
+    state: attempt.state,
+    ...(verifier && {
+      code_challenge: await challengeOf(verifier),
+      code_challenge_method: "S256",
+    }),
+  });
+  return `${ROOT}/oauth2/auth?${query}`;
+}
+
+async function challengeOf(verifier: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  return base64Url(new Uint8Array(hash));
+}
+
+const randomText = () => base64Url(crypto.getRandomValues(new Uint8Array(32)));
+
+const base64Url = (bytes: Uint8Array) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
+
+export interface OAuthAnswer {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+/** Asks an endpoint of the authorization server as the client. */
+export async function askAsClient(
+  endpoint: "token" | "introspect",
+  fields: Record<string, string>,
+  { clientId, method, secret }: { clientId: string; method: string; secret: string },
+): Promise<OAuthAnswer> {
+  const isBasic = method === "client_secret_basic";
+  const own = isBasic ? {} : { client_id: clientId, ...(secret && { client_secret: secret }) };
+  const response = await fetch(`${ROOT}/oauth2/${endpoint}`, {
+    method: "POST",
+    credentials: "omit",
+    headers: isBasic ? { Authorization: `Basic ${btoa(`${clientId}:${secret}`)}` } : {},
+    body: new URLSearchParams({ ...fields, ...own }),
+  });
+  return { status: response.status, body: await response.json() };
 }

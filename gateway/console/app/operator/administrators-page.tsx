@@ -1,84 +1,77 @@
 /** The administrators of the installation. */
-import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";
-import type { Reading } from "../lib/use-rest.ts";
 import type { WireAdministrator } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { Form, TextField } from "../parts/form.tsx";
+import { FormCard, useForm } from "../parts/form.tsx";
+import { Table } from "../parts/list.tsx";
 import { Card } from "../parts/page.tsx";
-import { Table } from "../parts/table.tsx";
 import { OperatorPage } from "./operator-page.tsx";
 
+const PATH = "/installation/administrators";
+
 export function AdministratorsPage() {
+  const { user } = useAccount();
   return (
     <OperatorPage<WireAdministrator[]> current="operator/administrators" path="administrators">
-      {(administrators, reading) => (
+      {(administrators, reload) => (
         <>
           <Card title="Administrators">
             <Table
               label="Administrators"
               rows={administrators}
               keyOf={({ user_id: id }) => id}
-              columns={[{ name: "E-mail address", cell: ({ email }) => email }]}
-              actions={(one) =>
-                administrators.length > 1 && <Remove administrator={one} reading={reading} />
+              columns={{
+                "E-mail address": ({ email }) => email,
+                "User id": ({ user_id: id }) => <code>{id}</code>,
+              }}
+              actions={({ user_id: id, email }) =>
+                administrators.length > 1 && (
+                  <ConfirmButton
+                    label={`Remove ${email}`}
+                    title={`Remove ${email}?`}
+                    text={
+                      id === user.id
+                        ? "You lose these pages at once."
+                        : "They lose these pages. Their accounts stay as they are."
+                    }
+                    request={{ method: "DELETE", path: `${PATH}/${id}` }}
+                    done={reload}
+                  />
+                )
               }
             />
           </Card>
-          <Add reading={reading} />
+          <Add reload={reload} />
         </>
       )}
     </OperatorPage>
   );
 }
 
-function Remove({
-  administrator: { user_id: id, email },
-  reading,
-}: {
-  administrator: WireAdministrator;
-  reading: Reading<WireAdministrator[]>;
-}) {
-  const { user } = useAccount();
-  const remove = async () => {
-    await ask({ method: "DELETE", path: `/installation/administrators/${id}` });
-    reading.reload();
-  };
-  return (
-    <ConfirmButton
-      label={`Remove ${email}`}
-      title={`Remove ${email}?`}
-      text={
-        id === user.id
-          ? "You lose these pages at once."
-          : "They lose these pages. Their accounts stay as they are."
-      }
-      onConfirm={remove}
-    />
-  );
-}
-
-function Add({ reading }: { reading: Reading<WireAdministrator[]> }) {
-  const [email, setEmail] = useState("");
+function Add({ reload }: { reload: () => void }) {
+  const form = useForm({ email: "", user_id: "" });
   const add = async () => {
-    await ask({ method: "POST", path: "/installation/administrators", json: { email } });
-    setEmail("");
-    reading.reload();
+    await ask({ method: "POST", path: PATH, json: form.values });
+    form.reset();
+    reload();
   };
   return (
-    <Card title="Add an administrator">
-      <Form submit="Add" onSubmit={add}>
-        <TextField
-          label="E-mail address"
-          hint="Of a person who has signed up here. Administrators see and change what concerns all accounts"
-          pointer="/email"
-          type="email"
-          value={email}
-          onChange={setEmail}
-          required
-        />
-      </Form>
-    </Card>
+    <FormCard
+      title="Add an administrator"
+      submit="Add"
+      onSubmit={add}
+      form={form}
+      fields={[
+        {
+          ...{ name: "email", label: "E-mail address", type: "email", required: true },
+          hint: "Of a person who has signed up here. Administrators see and change what concerns all accounts",
+        },
+        {
+          ...{ name: "user_id", label: "User id", isCode: true, required: true },
+          hint: "Let the person tell you themselves: they read it under Account, Sessions. Nobody has verified the address, so another person may have signed up with it",
+        },
+      ]}
+    />
   );
 }

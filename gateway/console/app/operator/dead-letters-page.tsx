@@ -1,90 +1,151 @@
-/** Messages that failed at every try. An administrator can send each again or drop it. */
+/** Messages that failed at every try. An administrator can read, resend or drop each. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
-import { Link } from "../lib/router.tsx";
-import type { WireDeadLetter } from "../lib/wire.ts";
-import { ActButton } from "../parts/act-button.tsx";
-import { Time } from "../parts/bits.tsx";
+import { counted } from "../lib/format.ts";
+import { ask, RestError } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import type { WireDeadLetter, WireWholeDeadLetter } from "../lib/wire.ts";
+import { ActButton } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, RequestLink } from "../parts/page.tsx";
-import { OperatorPage } from "./operator-page.tsx";
+import { Link, RequestLink } from "../parts/link.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { CodeBlock, Facts, JsonBlock, Time } from "../parts/note.tsx";
+import { Card, Page, RestPage } from "../parts/page.tsx";
+import { operatorFrame } from "./operator-page.tsx";
+
+const LETTERS = "/installation/dead-letters";
+export const letterPath = (sequence: string | number) =>
+  `${LETTERS}/${encodeURIComponent(sequence)}`;
+
+/** What came of the letter whose page led back to the list. */
+const outcome = { text: "" };
+export const keepOutcome = (text: string) => Object.assign(outcome, { text });
 
 export function DeadLettersPage() {
-  const { placeOf } = useAccount();
-  const [after, setAfter] = useState("0");
+  const letters = useList<WireDeadLetter>(LETTERS, { everyMs: 5_000, cursorName: "after" });
+  const [said, setSaid] = useState(outcome.text);
+  outcome.text = "";
   return (
-    <OperatorPage<WireDeadLetter[]>
-      current="operator/dead-letters"
-      path={`dead-letters?after=${after}`}
-    >
-      {(_letters, reading) => (
-        <Card>
-          <List
-            reading={reading}
-            label="Dead letters"
-            noun="dead letter"
-            keyOf={({ sequence }) => String(sequence)}
-            onCursor={setAfter}
-            cursorLabel="Next"
-            empty={
-              <Empty title={after === "0" ? "There is no dead letter" : "There are no more"}>
-                <p>Messages that failed at every try are kept here for 30 days.</p>
-                {after !== "0" && (
-                  <button type="button" class="small second" onClick={() => setAfter("0")}>
-                    Back to the first
-                  </button>
-                )}
-              </Empty>
-            }
-            columns={[
-              {
-                name: "Message",
-                cell: ({ sequence, address, message }) => (
-                  <>
-                    <Link to={placeOf(`operator/dead-letters/${sequence}`)}>
-                      #{sequence} {message}
-                    </Link>
-                    <code class="step-key">{address}</code>
-                  </>
-                ),
-              },
-              { name: "Error", cell: ({ error }) => <span class="preline">{error}</span> },
-              { name: "Request", cell: requestOf },
-              { name: "Failed", cell: ({ buried_on: at }) => <Time at={at} /> },
-            ]}
-            actions={({ sequence }) => <LetterActions sequence={sequence} done={reading.reload} />}
+    <Page {...operatorFrame("operator/dead-letters")}>
+      <p class={said ? "note hint-note" : "hidden"} role="status">
+        {said}
+      </p>
+      <ListCard
+        list={letters}
+        label="Dead letters"
+        noun="dead letter"
+        keyOf={({ sequence }) => String(sequence)}
+        empty={[
+          letters.previous ? "There are no more" : "There is no dead letter",
+          "Messages that failed at every try are kept here for 30 days.",
+        ]}
+        columns={{
+          Message: ({ sequence, address, message }) => (
+            <>
+              <Link to={`operator/dead-letters/${sequence}`}>
+                #{sequence} {message}
+              </Link>
+              <code class="step-key">{address}</code>
+            </>
+          ),
+          Error: ({ error }) => <span class="preline">{error}</span>,
+          Request: requestOf,
+          Failed: ({ buried_on: at }) => <Time at={at} />,
+        }}
+        actions={({ sequence }) => (
+          <LetterActions
+            sequence={sequence}
+            said={(text) => {
+              setSaid(text);
+              letters.reading.reload();
+            }}
           />
-        </Card>
-      )}
-    </OperatorPage>
+        )}
+      />
+    </Page>
   );
 }
 
 export const requestOf = ({ request_id: id }: WireDeadLetter) =>
   id === null ? "–" : <RequestLink id={id} />;
 
-export function LetterActions({ sequence, done }: { sequence: number; done: () => void }) {
-  const path = `/installation/dead-letters/${sequence}`;
-  const drop = async () => {
-    await ask({ method: "DELETE", path });
-    done();
+interface ActionsProps {
+  sequence: number;
+  /** The row ends with its letter, so the page shows what came of it. */
+  said: (text: string) => void;
+}
+
+export function LetterActions({ sequence, said }: ActionsProps) {
+  const path = letterPath(sequence);
+  const act = (method: "POST" | "DELETE", below: string, done: string) => async () => {
+    try {
+      await ask({ method, path: path + below });
+      said(`#${sequence} ${done}.`);
+    } catch (thrown) {
+      if (!(thrown instanceof RestError) || thrown.status !== 404) throw thrown;
+      said(`#${sequence} was gone already: somebody else has sent it again or dropped it.`);
+    }
   };
   return (
     <>
       <ActButton
-        request={{ method: "POST", path: `${path}/retry` }}
+        request={act("POST", "/retry", "is sent again")}
         label={`Retry #${sequence}`}
-        said="Sent again"
-        done={done}
+        said=""
+        done={() => {}}
       />
       <ConfirmButton
         label={`Drop #${sequence}`}
         title={`Drop #${sequence}?`}
         text="No actor will handle the message. This cannot be undone."
-        onConfirm={drop}
+        request={act("DELETE", "", "is dropped")}
+        done={() => {}}
       />
     </>
+  );
+}
+
+const LIST = "operator/dead-letters";
+
+export function DeadLetterPage({ parameters: { sequence = "" } }: PageParameters) {
+  const { go } = useAccount();
+  return (
+    <RestPage<WireWholeDeadLetter>
+      path={letterPath(sequence)}
+      request={null}
+      title={`Dead letter #${sequence}`}
+      above={["Dead letters", LIST]}
+      actions={(letter) => (
+        <LetterActions
+          sequence={letter.sequence}
+          said={(text) => {
+            keepOutcome(text);
+            go(LIST);
+          }}
+        />
+      )}
+    >
+      {(letter) => (
+        <>
+          <Card title="Message">
+            <Facts
+              of={{
+                To: <code>{letter.address}</code>,
+                [letter.is_task ? "Task" : "Message"]: <code>{letter.message}</code>,
+                Failed: <Time at={letter.buried_on} />,
+                After: counted(letter.tries, "try", "tries"),
+                "Caused by request": requestOf(letter),
+              }}
+            />
+          </Card>
+          <Card title="Error">
+            <CodeBlock label="Error" text={letter.error} />
+          </Card>
+          <Card title="Input">
+            <JsonBlock label="Input" value={letter.input} />
+          </Card>
+        </>
+      )}
+    </RestPage>
   );
 }

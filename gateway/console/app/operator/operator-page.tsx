@@ -1,8 +1,6 @@
 /** The frame of the operator's pages. */
 import type { ComponentChildren } from "preact";
-import { type Reading, useRest } from "../lib/use-rest.ts";
-import { Page, Read } from "../parts/page.tsx";
-import { Tabs } from "../parts/tabs.tsx";
+import { RestPage } from "../parts/page.tsx";
 
 const REFRESH_MS = 5_000;
 const TABS = [
@@ -17,19 +15,25 @@ interface OperatorProps<T> {
   current: (typeof TABS)[number][0];
   /** A path below /installation. */
   path: string;
-  children: (value: T, reading: Reading<T>) => ComponentChildren;
+  children: (value: T, reload: () => void) => ComponentChildren;
 }
 
-/** Shows the response of a path of the installation, and refreshes it. */
-export function OperatorPage<T>({ current, path: below, children }: OperatorProps<T>) {
-  const reading = useRest<T>(`/installation/${below}`, { everyMs: REFRESH_MS });
+export const operatorFrame = (current: OperatorProps<unknown>["current"]) => ({
+  title: "Operator",
+  lead: "The whole installation, with all its accounts. Only its administrators see this.",
+  tabs: { label: "Operator", pages: TABS, current },
+});
+
+/** Shows the response of a path of the installation, and refreshes it. No token opens it to a program. */
+export function OperatorPage<T>({ current, path, children }: OperatorProps<T>) {
   return (
-    <Page
-      title="Operator"
-      lead="The whole installation, with all its accounts. Only its administrators see this."
+    <RestPage<T>
+      {...operatorFrame(current)}
+      path={`/installation/${path}`}
+      everyMs={REFRESH_MS}
+      request={null}
     >
-      <Tabs label="Operator" tabs={TABS} current={current} />
-      <Read reading={reading}>{(value) => children(value, reading)}</Read>
-    </Page>
+      {children}
+    </RestPage>
   );
 }

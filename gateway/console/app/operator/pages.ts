@@ -1,11 +1,8 @@
 /** Pages for administrators of the installation. */
-import type { Pages } from "../lib/pages.ts";
+import type { Pages } from "../lib/router.ts";
 import { AdministratorsPage } from "./administrators-page.tsx";
-import { DeadLetterPage } from "./dead-letter-page.tsx";
-import { DeadLettersPage } from "./dead-letters-page.tsx";
-import { HostsPage } from "./hosts-page.tsx";
-import { QueuesPage } from "./queues-page.tsx";
-import { StoragePage } from "./storage-page.tsx";
+import { DeadLetterPage, DeadLettersPage } from "./dead-letters-page.tsx";
+import { HostsPage, QueuesPage, StoragePage } from "./hosts-page.tsx";
 
 export const pages: Pages = {
   "": HostsPage,

@@ -1,7 +1,8 @@
 /** Dialogs, which hold the focus until they are closed. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { Form, TextField } from "./form.tsx";
+import { type Act, perform } from "../lib/rest.ts";
+import { Form, useForm } from "./form.tsx";
 
 interface DialogProps {
   title: string;
@@ -30,21 +31,26 @@ interface ConfirmProps {
   text: ComponentChildren;
   /** Must be typed before the button works: the name of what is deleted. */
   typed?: string;
-  onConfirm: () => Promise<void>;
+  /** Sent or called when the person agrees. */
+  request: Act;
+  /** Called with the result. */
+  done: (result: never) => void;
   isDisabled?: boolean;
 }
 
 /** A button for what destroys. It asks once, and for some things it asks for their name. */
-export function ConfirmButton({ label, title, text, typed, onConfirm, isDisabled }: ConfirmProps) {
+export function ConfirmButton(props: ConfirmProps) {
+  const { label, title, text, typed, request, done, isDisabled } = props;
   const [isOpen, setOpen] = useState(false);
-  const [name, setName] = useState("");
+  const form = useForm({ typed: "" });
   const close = () => {
     setOpen(false);
-    setName("");
+    form.reset();
   };
   const confirm = async () => {
-    await onConfirm();
+    const result = await perform(request);
     close();
+    done(result as never);
   };
   return (
     <>
@@ -57,19 +63,16 @@ export function ConfirmButton({ label, title, text, typed, onConfirm, isDisabled
           <Form
             submit={label}
             isBad
-            isDisabled={typed !== undefined && name !== typed}
+            isDisabled={typed !== undefined && form.values.typed !== typed}
             onSubmit={confirm}
             onCancel={close}
-          >
-            {typed !== undefined && (
-              <TextField
-                label={`Type "${typed}" to confirm`}
-                value={name}
-                onChange={setName}
-                autoFocus
-              />
-            )}
-          </Form>
+            form={form}
+            fields={[
+              typed !== undefined && {
+                ...{ name: "typed", label: `Type "${typed}" to confirm`, autoFocus: true },
+              },
+            ]}
+          />
         </Dialog>
       )}
     </>

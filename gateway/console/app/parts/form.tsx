@@ -1,45 +1,113 @@
-/** Forms: fields with their label, hint and fault, and a form that sends and shows refusals. */
+/** Forms: fields from their descriptions, with label, hint and fault, and a form that sends and shows refusals. */
 import type { ComponentChildren, TargetedInputEvent, TargetedSubmitEvent } from "preact";
 import { createContext } from "preact";
 import { useContext, useId, useState } from "preact/hooks";
-import { RestError } from "../lib/rest.ts";
-import { ErrorNote } from "./page.tsx";
+import { asRefusal, type RestError } from "../lib/rest.ts";
+import { ErrorNote } from "./note.tsx";
+import { Card } from "./page.tsx";
 
-const FaultsContext = createContext<ReadonlyMap<string, string>>(new Map());
+type Value = string | boolean | readonly string[];
+type Values<V> = { [Name in keyof V]: Value };
 
-interface FormProps {
+/** The values of a form while a person changes them. */
+export interface FormState<V> {
+  values: V;
+  change(changed: Partial<V>): void;
+}
+
+export function useForm<V extends Values<V>>(first: V | (() => V)) {
+  const [values, setValues] = useState<V>(first);
+  const change = (changed: Partial<V>) => setValues((before) => ({ ...before, ...changed }));
+  return { values, change, reset: () => setValues(first) };
+}
+
+export type Choice = readonly [value: string, label: string, hint?: string];
+
+/**
+ * One field. Its value decides what it is: true or false is a box to tick, a list has a box for each choice, and a
+ * text is written, or one of the choices or options.
+ */
+export interface Field<V> {
+  name: keyof V & string;
+  label: string;
+  hint?: ComponentChildren;
+  /** JSON pointer of the field in the request, where it is not that of its name. */
+  pointer?: string;
+  /** What a menu offers. */
+  options?: readonly Choice[];
+  /** What is offered one below the other. */
+  choices?: readonly Choice[];
+  type?: "text" | "email" | "url" | "number" | "password" | "search";
+  required?: boolean;
+  /** Several lines. */
+  rows?: number;
+  placeholder?: string;
+  autoFocus?: boolean;
+  isCode?: boolean;
+  step?: number;
+}
+
+interface FieldsProps<V> {
+  form: FormState<V>;
+  fields: readonly (Field<V> | false | undefined)[];
+}
+
+export function Fields<V extends Values<V>>({ form: { values, change }, fields }: FieldsProps<V>) {
+  const own = fields.filter((field) => !!field);
+  return (
+    <>
+      {own.map((field) => (
+        <OneField
+          key={field.name}
+          field={field}
+          value={values[field.name]}
+          onChange={(value) => change({ [field.name]: value } as unknown as Partial<V>)}
+        />
+      ))}
+    </>
+  );
+}
+
+interface FormProps<V> extends Partial<FieldsProps<V>> {
   /** The label of the button that sends. */
   submit: string;
-  onSubmit: () => Promise<void>;
+  /** Resolves to a sentence for the person, or to nothing. */
+  onSubmit: () => Promise<string | undefined> | Promise<void>;
   onCancel?: () => void;
   isBad?: boolean;
   isDisabled?: boolean;
-  children: ComponentChildren;
+  /** Below the fields. */
+  children?: ComponentChildren;
 }
 
+const FaultsContext = createContext<ReadonlyMap<string, string>>(new Map());
+
 /** Sends once at a time, and shows a refusal above the button and its faults beside their fields. */
-export function Form({ submit, onSubmit, onCancel, isBad, isDisabled, children }: FormProps) {
+export function Form<V extends Values<V>>(props: FormProps<V>) {
+  const { submit, onSubmit, onCancel, isBad, isDisabled, form, fields = [], children } = props;
   const [error, setError] = useState<RestError>();
+  const [said, setSaid] = useState("");
   const [isBusy, setBusy] = useState(false);
   const send = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     if (isBusy) return;
     setBusy(true);
     setError(undefined);
-    try {
-      await onSubmit();
-    } catch (thrown) {
-      setError(
-        thrown instanceof RestError ? thrown : new RestError(0, [{ message: String(thrown) }]),
-      );
-    } finally {
-      setBusy(false);
-    }
+    setSaid("");
+    await onSubmit().then(
+      (answer) => setSaid(answer ?? ""),
+      (thrown: unknown) => setError(asRefusal(thrown)),
+    );
+    setBusy(false);
   };
   return (
     <FaultsContext.Provider value={error?.fields ?? new Map()}>
       <form onSubmit={send} noValidate={false}>
+        {form && <Fields form={form} fields={fields} />}
         {children}
+        <p class={said ? "" : "hidden"} role="status">
+          {said}
+        </p>
         {error && <ErrorNote error={error} />}
         <div class="buttons">
           <button type="submit" class={isBad ? "bad" : ""} disabled={isBusy || isDisabled}>
@@ -56,236 +124,178 @@ export function Form({ submit, onSubmit, onCancel, isBad, isDisabled, children }
   );
 }
 
+/** A card that holds one form. */
+export function FormCard<V extends Values<V>>({
+  title,
+  ...form
+}: FormProps<V> & { title?: string }) {
+  return (
+    <Card title={title}>
+      <Form {...form} />
+    </Card>
+  );
+}
+
 /** The fault of a field, by the JSON pointer of what it becomes in the request; also of its parts. */
-function useFault(pointer: string | undefined): string | undefined {
+function useFault(pointer: string): string | undefined {
   const faults = useContext(FaultsContext);
-  if (pointer === undefined) return undefined;
   const own = [...faults].filter(([of]) => of === pointer || of.startsWith(`${pointer}/`));
-  return own.length === 0
-    ? undefined
-    : own.map(([, message]) => message.replace(/^Cannot accept \S+: /, "")).join(" ");
+  if (own.length === 0) return undefined;
+  return own.map(([, message]) => message.replace(/^Cannot accept \S+: /, "")).join(" ");
 }
 
-interface FieldProps {
-  label: string;
-  hint?: ComponentChildren;
-  /** JSON pointer of the field in the request, such as "/client_name". */
-  pointer?: string;
+interface OneProps<V> {
+  field: Field<V>;
+  value: Value;
+  onChange: (value: Value) => void;
 }
 
-interface TextFieldProps extends FieldProps {
+function OneField<V>({ field, value, onChange }: OneProps<V>) {
+  const { name, label, hint, pointer = `/${name.replaceAll(".", "/")}`, options, choices } = field;
+  const id = useId();
+  const fault = useFault(pointer);
+  const notes = <Notes id={id} hint={hint} fault={fault} />;
+  const described = [hint ? `${id}-hint` : "", fault ? `${id}-fault` : ""].join(" ").trim();
+  if (typeof value === "boolean") {
+    return <Tick type="checkbox" {...{ label, hint, isOn: value, onChange }} />;
+  }
+  if (choices) {
+    const group = { label, notes, described, choices };
+    return <Group {...group} id={id} value={value} onChange={onChange} />;
+  }
+  const common = {
+    id,
+    "aria-invalid": fault !== undefined,
+    "aria-describedby": described || undefined,
+  };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {options ? (
+        <select
+          {...common}
+          value={String(value)}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        >
+          {options.map(([option, text]) => (
+            <option key={option} value={option}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <Text field={field} common={common} value={String(value)} onChange={onChange} />
+      )}
+      {notes}
+    </div>
+  );
+}
+
+interface TextProps<V> {
+  field: Field<V>;
+  common: { id: string };
   value: string;
   onChange: (value: string) => void;
-  type?: "text" | "email" | "url" | "number" | "password" | "datetime-local" | "search";
-  required?: boolean;
-  /** Several lines. */
-  rows?: number;
-  placeholder?: string;
-  autoFocus?: boolean;
-  isCode?: boolean;
-  min?: number;
-  max?: number;
-  step?: number | "any";
 }
 
 /** One line of text, or several with `rows`. */
-export function TextField(props: TextFieldProps) {
-  const {
-    label,
-    hint,
-    pointer,
-    value,
-    onChange,
-    type = "text",
-    rows,
-    isCode,
-    autoFocus,
-    ...rest
-  } = props;
-  const id = useId();
-  const fault = useFault(pointer);
-  const common = {
-    id,
-    value,
-    ...rest,
+function Text<V>({ field, common, value, onChange }: TextProps<V>) {
+  const { type = "text", required, rows, placeholder, autoFocus, isCode, step } = field;
+  const focus = (element: HTMLElement | null) => {
+    if (!autoFocus || !element || element.dataset.focused) return;
+    element.dataset.focused = "once";
+    element.focus();
+  };
+  const all = {
+    ...common,
+    ...{ value, required, placeholder, ref: focus },
     class: isCode ? "code" : "",
     autocomplete: "off" as const,
     spellcheck: isCode ? false : undefined,
-    "aria-invalid": fault !== undefined,
-    "aria-describedby": describedBy(id, hint, fault),
     onInput: (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) =>
       onChange(event.currentTarget.value),
   };
-  const focus = (element: HTMLElement | null) => {
-    if (autoFocus && element && !element.dataset.focused) {
-      element.dataset.focused = "once";
-      element.focus();
-    }
+  // Preact's types want one type of input at a time.
+  if (rows === undefined) return <input {...all} type={type as "text"} step={step} />;
+  return <textarea {...all} rows={rows} />;
+}
+
+interface GroupProps {
+  id: string;
+  label: string;
+  notes: ComponentChildren;
+  described: string;
+  choices: readonly Choice[];
+  /** A list has any number of the choices, and a text is one of them. */
+  value: string | readonly string[];
+  onChange: (value: Value) => void;
+}
+
+function Group({ id, label, notes, described, choices, value, onChange }: GroupProps) {
+  const toggle = (one: string, isOn: boolean) => {
+    if (typeof value === "string") onChange(one);
+    else onChange(isOn ? [...value, one] : value.filter((other) => other !== one));
   };
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      {rows === undefined ? (
-        // Preact's types want one type of input at a time.
-        <input ref={focus} type={type as "text"} {...common} />
-      ) : (
-        <textarea ref={focus} rows={rows} {...common} />
-      )}
-      <Described id={id} hint={hint} fault={fault} />
-    </div>
-  );
-}
-
-interface SelectFieldProps extends FieldProps {
-  value: string;
-  onChange: (value: string) => void;
-  options: readonly { value: string; label: string }[];
-}
-
-export function SelectField({ label, hint, pointer, value, onChange, options }: SelectFieldProps) {
-  const id = useId();
-  const fault = useFault(pointer);
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select
-        id={id}
-        value={value}
-        aria-invalid={fault !== undefined}
-        aria-describedby={describedBy(id, hint, fault)}
-        onChange={(event) => onChange(event.currentTarget.value)}
-      >
-        {options.map((option) => (
-          <option key={option.value} value={option.value}>
-            {option.label}
-          </option>
-        ))}
-      </select>
-      <Described id={id} hint={hint} fault={fault} />
-    </div>
-  );
-}
-
-interface Choice {
-  value: string;
-  label: string;
-  hint?: string;
-  isDisabled?: boolean;
-}
-
-interface ChoicesProps extends FieldProps {
-  choices: readonly Choice[];
-  chosen: readonly string[];
-  onChange: (chosen: string[]) => void;
-}
-
-/** Any number of choices. */
-export function CheckGroup({ label, hint, pointer, choices, chosen, onChange }: ChoicesProps) {
-  const id = useId();
-  const fault = useFault(pointer);
-  const change = (value: string, isOn: boolean) =>
-    onChange(isOn ? [...chosen, value] : chosen.filter((one) => one !== value));
-  return (
-    <fieldset aria-describedby={describedBy(id, hint, fault)}>
+    <fieldset aria-describedby={described || undefined}>
       <legend>{label}</legend>
-      <Described id={id} hint={hint} fault={fault} />
-      {choices.map((choice) => (
-        <Check
-          key={choice.value}
-          {...choice}
-          isOn={chosen.includes(choice.value)}
-          onChange={(isOn) => change(choice.value, isOn)}
+      {notes}
+      {choices.map(([choice, text, hint]) => (
+        <Tick
+          key={choice}
+          type={typeof value === "string" ? "radio" : "checkbox"}
+          name={id}
+          label={text}
+          hint={hint}
+          isOn={typeof value === "string" ? choice === value : value.includes(choice)}
+          onChange={(isOn) => toggle(choice, isOn)}
         />
       ))}
     </fieldset>
   );
 }
 
-/** One choice of several. */
-export function RadioGroup({
-  label,
-  hint,
-  pointer,
-  choices,
-  value,
-  onChange,
-}: FieldProps & { choices: readonly Choice[]; value: string; onChange: (value: string) => void }) {
-  const id = useId();
-  const fault = useFault(pointer);
-  return (
-    <fieldset aria-describedby={describedBy(id, hint, fault)}>
-      <legend>{label}</legend>
-      <Described id={id} hint={hint} fault={fault} />
-      {choices.map((choice) => (
-        <label key={choice.value} class="choice">
-          <input
-            type="radio"
-            name={id}
-            checked={choice.value === value}
-            disabled={choice.isDisabled}
-            {...namedBy(`${id}-${choice.value}`, choice.hint)}
-            onChange={() => onChange(choice.value)}
-          />
-          <ChoiceText id={`${id}-${choice.value}`} {...choice} />
-        </label>
-      ))}
-    </fieldset>
-  );
+interface TickProps {
+  type: "checkbox" | "radio";
+  name?: string;
+  label: string;
+  hint?: ComponentChildren;
+  isOn: boolean;
+  onChange: (isOn: boolean) => void;
 }
 
-export function Check({
-  label,
-  hint,
-  isOn,
-  isDisabled,
-  onChange,
-}: Omit<Choice, "value"> & { isOn: boolean; onChange: (isOn: boolean) => void }) {
+/** The label is the name, and the hint describes it: else both together are the name. */
+function Tick({ type, name, label, hint, isOn, onChange }: TickProps) {
   const id = useId();
   return (
     <label class="choice">
       <input
-        type="checkbox"
+        type={type}
+        name={name}
         checked={isOn}
-        disabled={isDisabled}
-        {...namedBy(id, hint)}
+        aria-labelledby={`${id}-label`}
+        aria-describedby={hint ? `${id}-hint` : undefined}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
-      <ChoiceText id={id} label={label} hint={hint} />
+      <span class="choice-text">
+        <span id={`${id}-label`}>{label}</span>
+        {hint && (
+          <span class="quiet" id={`${id}-hint`}>
+            {hint}
+          </span>
+        )}
+      </span>
     </label>
   );
 }
 
-/** The label is the name, and the hint describes it: else both together are the name. */
-const namedBy = (id: string, hint: string | undefined) => ({
-  "aria-labelledby": `${id}-label`,
-  "aria-describedby": hint && `${id}-hint`,
-});
-
-function ChoiceText({ id, label, hint }: { id: string; label: string; hint?: string | undefined }) {
-  return (
-    <span class="choice-text">
-      <span id={`${id}-label`}>{label}</span>
-      {hint && (
-        <span class="quiet" id={`${id}-hint`}>
-          {hint}
-        </span>
-      )}
-    </span>
-  );
-}
-
-const describedBy = (id: string, hint: unknown, fault: unknown) =>
-  [hint ? `${id}-hint` : "", fault ? `${id}-fault` : ""].join(" ").trim() || undefined;
-
-function Described({
-  id,
-  hint,
-  fault,
-}: {
+interface NotesProps {
   id: string;
   hint: ComponentChildren;
   fault: string | undefined;
-}) {
+}
+
+function Notes({ id, hint, fault }: NotesProps) {
   return (
     <>
       {hint && (
@@ -301,3 +311,10 @@ function Described({
     </>
   );
 }
+
+/** The lines of a text that are not empty. */
+export const linesOf = (text: string) =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);

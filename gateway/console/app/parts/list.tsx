@@ -1,84 +1,198 @@
-/** A list that is read from the REST API, with its pages. */
+/** Tables, and lists that are read from the REST API with their filters and pages. */
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { counted } from "../lib/format.ts";
-import type { Reading } from "../lib/use-rest.ts";
-import { Read } from "./page.tsx";
-import { Table, type TableProps } from "./table.tsx";
+import { type Query, queryOf } from "../lib/rest.ts";
+import { type Reading, useRest } from "../lib/use-rest.ts";
+import { Button } from "./button.tsx";
+import { type Field, Fields } from "./form.tsx";
+import { Empty } from "./note.tsx";
+import { Card, Read } from "./page.tsx";
 
-interface ListProps<T> extends Omit<TableProps<T>, "rows"> {
+export interface ListOf<T> {
   reading: Reading<T[]>;
-  /** The noun of one row: "client". */
+  path: string;
+  filters: Readonly<Record<string, string>>;
+  /** Begins again with other filters. */
+  filter(filters: Readonly<Record<string, string>>): void;
+  /** Shows the next and the previous page, where there is one. */
+  next: (() => void) | undefined;
+  previous: (() => void) | undefined;
+}
+
+interface ListOptions {
+  everyMs?: number;
+  /** The filters at first; the platform gets those that are not empty. */
+  filters?: Readonly<Record<string, string>>;
+  /** What else the query has. */
+  query?: Query;
+  /** The parameter that takes the cursor of an answer. */
+  cursorName?: string;
+}
+
+const FIRST = { page: 1, cursors: [] as readonly string[] };
+
+/** Reads a list of the REST API page by page, by number or cursor. */
+export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
+  const { everyMs, filters: first = {}, query, cursorName = "cursor" } = options;
+  const [filters, setFilters] = useState(first);
+  const [{ page, cursors }, setPlace] = useState(FIRST);
+  const place = { page: page > 1 ? String(page) : "", [cursorName]: cursors.at(-1) };
+  const path = base + queryOf({ ...query, ...filters, ...place });
+  const reading = useRest<T[]>(path, everyMs);
+  const { cursor, total_pages: pages = 1 } = reading.info;
+  const to = (cursors: readonly string[]) => () => setPlace({ page: 1, cursors });
+  const toPage = (page: number) => () => setPlace({ page, cursors: [] });
+  return {
+    ...{ reading, path, filters },
+    filter(changed) {
+      setFilters((before) => ({ ...before, ...changed }));
+      setPlace(FIRST);
+    },
+    next: cursor ? to([...cursors, cursor]) : page < pages ? toPage(page + 1) : undefined,
+    previous:
+      cursors.length > 0 ? to(cursors.slice(0, -1)) : page > 1 ? toPage(page - 1) : undefined,
+  };
+}
+
+interface ListCardProps<T> extends Omit<TableProps<T>, "rows"> {
+  list: ListOf<T>;
+  title?: string;
+  /** The nouns of one row and of several, where an "s" does not make it. */
   noun: string;
-  /** The noun of several, where an "s" does not make it. */
   nouns?: string;
-  /** Shown instead of an empty table. */
-  empty: ComponentChildren;
-  /** Shows another page of a list with page numbers. */
-  onPage?: (page: number) => void;
-  /** Shows the rows behind a cursor. */
-  onCursor?: (cursor: string) => void;
-  cursorLabel?: string;
+  filters?: readonly Field<Record<string, string>>[];
+  /** Stands before the filters. */
+  beside?: ComponentChildren;
+  /** Shown instead of an empty table, and what to do then. */
+  empty: readonly [title: string, advice?: ComponentChildren];
+  /** The same where no row fits the filters. */
+  none?: readonly [title: string, advice?: ComponentChildren];
+  children?: ComponentChildren;
 }
 
 /** Shows a list with its loading, empty and error state. */
-export function List<T>(props: ListProps<T>) {
-  const { reading, noun, nouns, empty, onPage, onCursor, cursorLabel = "Older", ...table } = props;
-  const { info } = reading;
-  const { page = 1, total_pages: pages = 1, total_count: total, cursor } = info;
+export function ListCard<T>(props: ListCardProps<T>) {
+  const {
+    list,
+    title,
+    noun,
+    nouns,
+    filters,
+    beside,
+    empty,
+    none = empty,
+    children,
+    ...table
+  } = props;
+  const { reading, next, previous } = list;
+  const isFiltered = Object.values(list.filters).some(Boolean);
+  const [emptyTitle, advice] = isFiltered ? none : empty;
   return (
-    <Read reading={reading}>
-      {(rows) =>
-        rows.length === 0 && page === 1 ? (
-          empty
-        ) : (
+    <Card title={title}>
+      {filters && (
+        <div class="filters">
+          {beside}
+          <Fields form={{ values: list.filters, change: list.filter }} fields={filters} />
+        </div>
+      )}
+      <Read reading={reading}>
+        {(rows) => (
           <>
-            <Table {...table} rows={rows} />
+            {rows.length === 0 ? (
+              <Empty title={emptyTitle}>{advice}</Empty>
+            ) : (
+              <Table {...table} rows={rows} />
+            )}
             <div class="below-list">
-              <span class="quiet">{counted(total ?? rows.length, noun, nouns)}</span>
-              {onPage && pages > 1 && <Pager page={page} pages={pages} onPage={onPage} />}
-              {onCursor && cursor && (
-                <button type="button" class="small second" onClick={() => onCursor(cursor)}>
-                  {cursorLabel}
-                </button>
+              {rows.length > 0 && (
+                <span class="quiet">
+                  {counted(reading.info.total_count ?? rows.length, noun, nouns)}
+                </span>
               )}
+              <Pager next={next} previous={previous} />
             </div>
           </>
-        )
-      }
-    </Read>
+        )}
+      </Read>
+      {children}
+    </Card>
   );
 }
 
-function Pager({
-  page,
-  pages,
-  onPage,
-}: {
-  page: number;
-  pages: number;
-  onPage: (page: number) => void;
-}) {
+export function Pager({ next, previous }: Pick<ListOf<unknown>, "next" | "previous">) {
+  if (!next && !previous) return null;
   return (
     <nav class="pager" aria-label="Pages of the list">
-      <button
-        type="button"
-        class="small second"
-        disabled={page <= 1}
-        onClick={() => onPage(page - 1)}
-      >
+      <Button isDisabled={!previous} onClick={() => previous?.()}>
         Previous
-      </button>
-      <span class="quiet">
-        Page {page} of {pages}
-      </span>
-      <button
-        type="button"
-        class="small second"
-        disabled={page >= pages}
-        onClick={() => onPage(page + 1)}
-      >
+      </Button>
+      <Button isDisabled={!next} onClick={() => next?.()}>
         Next
-      </button>
+      </Button>
     </nav>
+  );
+}
+
+/** The states of a list to choose from. */
+export const stateFilter = (
+  options: readonly (readonly [string, string])[],
+): Field<Record<string, string>> => ({
+  ...{ name: "status", label: "State" },
+  options: [["", "All"], ...options],
+});
+
+/** The same, in their own words. */
+export const statesFilter = (states: readonly string[]) =>
+  stateFilter(states.map((one) => [one, one.slice(0, 1).toUpperCase() + one.slice(1)]));
+
+/** The cells of each column, by its name. */
+export type Columns<T> = Readonly<Record<string, (row: T) => ComponentChildren>>;
+
+export interface TableProps<T> {
+  /** What the rows are, for screen readers. */
+  label: string;
+  columns: Columns<T>;
+  rows: readonly T[];
+  /** Without it, the key is the id of the row, or else its place. */
+  keyOf?: ((row: T) => string) | undefined;
+  /** Buttons of a row. Their column's name is for screen readers alone. */
+  actions?: ((row: T) => ComponentChildren) | undefined;
+}
+
+export function Table<T>({ label, columns, rows, keyOf, actions }: TableProps<T>) {
+  return (
+    <table aria-label={label}>
+      <thead>
+        <tr>
+          {Object.keys(columns).map((name) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+          {actions && (
+            <th scope="col">
+              <span class="hidden">Actions</span>
+            </th>
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, index) => (
+          <tr key={keyOf?.(row) ?? (row as { id?: string }).id ?? index}>
+            {Object.entries(columns).map(([name, cell]) => (
+              <td key={name} data-name={name}>
+                <div class="cell">{cell(row)}</div>
+              </td>
+            ))}
+            {actions && (
+              <td data-name="" class="of-actions">
+                <div class="cell">{actions(row)}</div>
+              </td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

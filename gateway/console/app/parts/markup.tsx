@@ -1,10 +1,9 @@
 /** Shows text that others wrote as Markdown or HTML: harmless elements, made node by node. */
-
 import { type ComponentChildren, createElement } from "preact";
 import { useMemo } from "preact/hooks";
 import type { MarkupElement, MarkupNode } from "./html-tree.ts";
 import { parseMarkdown } from "./markdown-tree.ts";
-import { Scroll } from "./scroll.tsx";
+import { Scroll } from "./note.tsx";
 import { SourceText } from "./source.tsx";
 
 /** Longer documents are shown as text: parsing them would hold up the page. */

@@ -1,29 +1,29 @@
-/** The frame of one page: its heading, its actions, and what it shows before and instead of its content. */
+/** The frame of one page: its heading, its actions, and its cards. */
 import type { ComponentChildren } from "preact";
-import { useContext, useEffect, useRef } from "preact/hooks";
-import { AccountContext } from "../lib/account.tsx";
-import type { RestError, RestRequest } from "../lib/rest.ts";
-import { Link } from "../lib/router.tsx";
-import type { Reading } from "../lib/use-rest.ts";
-import { CopyAsCurl } from "./copy.tsx";
-import { Skeleton } from "./skeleton.tsx";
+import { useEffect, useRef } from "preact/hooks";
+import type { RestRequest } from "../lib/rest.ts";
+import { type Reading, useRest } from "../lib/use-rest.ts";
+import { CopyAsCurl } from "./button.tsx";
+import { Link, Tabs, type TabsProps } from "./link.tsx";
+import { ErrorNote, Skeleton } from "./note.tsx";
 
 interface PageProps {
   title: string;
   /** One sentence on what this page is for. */
   lead?: ComponentChildren;
   /** The way up: label and path of the page above. */
-  above?: { label: string; to: string };
+  above?: readonly [label: string, to: string];
   actions?: ComponentChildren;
   /** The request that the page shows the answer of. */
   request?: RestRequest | undefined;
+  tabs?: TabsProps;
   children?: ComponentChildren;
 }
 
 let isFirst = true;
 
 /** Every page begins with this. It names the tab, and moves the focus to the heading of a page that was led to. */
-export function Page({ title, lead, above, actions, request, children }: PageProps) {
+export function Page({ title, lead, above, actions, request, tabs, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} – Trunkline`;
@@ -37,7 +37,7 @@ export function Page({ title, lead, above, actions, request, children }: PagePro
       <header class="page">
         {above && (
           <p class="above">
-            <Link to={above.to}>{above.label}</Link>
+            <Link to={above[1]}>{above[0]}</Link>
           </p>
         )}
         <div class="title">
@@ -51,20 +51,47 @@ export function Page({ title, lead, above, actions, request, children }: PagePro
         </div>
         {lead && <p class="lead">{lead}</p>}
       </header>
+      {tabs && <Tabs {...tabs} />}
       {children}
     </>
   );
 }
 
-export function Card({
-  title,
-  actions,
-  children,
-}: {
-  title?: string;
+interface RestPageProps<T> extends Omit<PageProps, "title" | "actions" | "request" | "children"> {
+  /** Below /v4; read again every so many milliseconds. */
+  path: string;
+  everyMs?: number;
+  title: string | ((value: T | undefined) => string);
+  actions?: (value: T, reload: () => void) => ComponentChildren;
+  /** Copied instead of the path; null: programs cannot send the request. */
+  request?: RestRequest | null;
+  children: (value: T, reload: () => void) => ComponentChildren;
+}
+
+/** A page that shows the answer of one request. */
+export function RestPage<T>(props: RestPageProps<T>) {
+  const { path, everyMs, title, actions, request = { path }, children, ...page } = props;
+  const reading = useRest<T>(path, everyMs);
+  const { value, reload } = reading;
+  return (
+    <Page
+      {...page}
+      title={typeof title === "string" ? title : title(value)}
+      request={request ?? undefined}
+      actions={value !== undefined && actions?.(value, reload)}
+    >
+      <Read reading={reading}>{(read) => children(read, reload)}</Read>
+    </Page>
+  );
+}
+
+interface CardProps {
+  title?: string | undefined;
   actions?: ComponentChildren;
   children: ComponentChildren;
-}) {
+}
+
+export function Card({ title, actions, children }: CardProps) {
   return (
     <section class="card" {...(title && { "aria-label": title })}>
       {(title || actions) && (
@@ -78,72 +105,17 @@ export function Card({
   );
 }
 
-/** Shows a refusal and what to do about it. */
-export function ErrorNote({ error, retry }: { error: RestError; retry?: () => void }) {
-  return (
-    <div class="note bad" role="alert">
-      <p class="preline">{error.message}</p>
-      <p>{adviceOn(error)}</p>
-      {error.requestId && (
-        <p class="quiet">
-          Request <RequestLink id={error.requestId} />
-        </p>
-      )}
-      {retry && (
-        <button type="button" class="small second" onClick={retry}>
-          Try again
-        </button>
-      )}
-    </div>
-  );
-}
-
-/** Links to the steps of a request. Outside of an account no such page exists. */
-export function RequestLink({ id }: { id: string }) {
-  const view = useContext(AccountContext);
-  if (!view) return <code>{id}</code>;
-  return (
-    <Link to={`${view.account.id}/requests/${encodeURIComponent(id)}`}>
-      <code>{id}</code>
-    </Link>
-  );
-}
-
-function adviceOn({ status }: RestError): string {
-  if (status === 0) return "Check that the platform runs and that you are online, then try again.";
-  if (status === 401) return "Your session has ended. Sign in again.";
-  if (status === 403)
-    return "Your role here does not permit this. Ask an administrator of the account.";
-  if (status === 404) return "It may have been deleted, or the address is mistyped.";
-  if (status === 429) return "Wait a moment: the limit of requests counts for the whole account.";
-  if (status >= 500)
-    return "This is a fault of the platform. Try again; the request below shows where it happened.";
-  return "Change what is named above, and try again.";
+interface ReadProps<T> {
+  reading: Reading<T>;
+  children: (value: T) => ComponentChildren;
 }
 
 /** Shows the value once it is there; before, a skeleton; instead, what went wrong. */
-export function Read<T>({
-  reading,
-  children,
-}: {
-  reading: Reading<T>;
-  children: (value: T) => ComponentChildren;
-}) {
-  const { value, error, reload } = reading;
+export function Read<T>({ reading: { value, error, reload }, children }: ReadProps<T>) {
   return (
     <>
       {error && <ErrorNote error={error} retry={reload} />}
       {value !== undefined ? children(value) : !error && <Skeleton />}
     </>
-  );
-}
-
-/** Says why a list is empty, and what to do next. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
-  return (
-    <div class="empty">
-      <p class="empty-title">{title}</p>
-      {children}
-    </div>
   );
 }

@@ -1,8 +1,7 @@
 /** Shows source text, highlighted once the highlighter has loaded. */
-
 import { useEffect, useState } from "preact/hooks";
 import type { HighlightedLine } from "./highlight.ts";
-import { Scroll } from "./scroll.tsx";
+import { Scroll } from "./note.tsx";
 
 /** Characters that are highlighted; a longer text stays plain. */
 const HIGHLIGHT_CHARS_MAX = 200_000;

@@ -1,6 +1,6 @@
 /** Pages of rendering. */
-import type { Pages } from "../lib/pages.ts";
+import type { Pages } from "../lib/router.ts";
+import { JobsPage, UsagePage } from "./jobs-page.tsx";
 import { PlaygroundPage } from "./playground-page.tsx";
-import { UsagePage } from "./usage-page.tsx";
 
-export const pages: Pages = { "": PlaygroundPage, usage: UsagePage };
+export const pages: Pages = { "": PlaygroundPage, jobs: JobsPage, usage: UsagePage };

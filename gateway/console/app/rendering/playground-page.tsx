@@ -3,15 +3,25 @@ import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";
 import { send } from "../lib/rest.ts";
-import { Facts } from "../parts/bits.tsx";
-import { Form, RadioGroup, TextField } from "../parts/form.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { OptionFields } from "./option-fields.tsx";
-import { type Action, type Body, bodyFor, FIRST_BODY } from "./render-request.ts";
-import { RenderingTabs } from "./rendering-tabs.tsx";
+import { Fields, Form, type FormState, useForm } from "../parts/form.tsx";
+import { Empty, Facts } from "../parts/note.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { SourceText } from "../parts/source.tsx";
+import { renderingTabs } from "./jobs-page.tsx";
+import { ACTIONS, type Body, bodyFor, FIRST_BODY, optionsForm } from "./render-request.ts";
 
 /** Kinds of results that are shown. Others would be a surprise, and are offered as a file alone. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/webp"]);
+const FIRST = { action: "pdf", view: "form", isJob: false };
+const FORMS = [
+  ["form", "Form"],
+  ["json", "JSON"],
+] as const;
+
+const KINDS = [
+  ["html", "HTML"],
+  ["url", "URL"],
+] as const;
 
 interface Result {
   url: string;
@@ -19,54 +29,48 @@ interface Result {
   bytes: number;
   headers: Headers;
   tookMs: number;
+  /** What Markdown and links say. */
+  text: string | undefined;
 }
 
 export function PlaygroundPage() {
-  const { restPath } = useAccount();
-  const [action, setAction] = useState<Action>("pdf");
+  const { restPath, go } = useAccount();
+  const form = useForm(FIRST);
   const [body, setBody] = useState<Body>(FIRST_BODY);
   const [result, setResult] = useState<Result>();
   // Browsers keep the bytes until the address is revoked.
   useEffect(() => () => result && URL.revokeObjectURL(result.url), [result]);
+  const { action, isJob } = form.values;
   const request = {
     method: "POST" as const,
     path: restPath(`/browser-rendering/${action}`),
     json: bodyFor(action, body),
+    ...(isJob && { headers: { Prefer: "respond-async" } }),
   };
   const render = async () => {
     setResult(undefined);
     const began = performance.now();
     const response = await send(request);
-    const type = response.headers.get("content-type")?.split(";")[0] ?? "";
-    // Never a type that may hold a program: the address would be of this origin.
-    const shown =
-      PICTURES.has(type) || type === "application/pdf" ? type : "application/octet-stream";
-    const blob = new Blob([await response.arrayBuffer()], { type: shown });
-    setResult({
-      url: URL.createObjectURL(blob),
-      type: shown,
-      bytes: blob.size,
-      headers: response.headers,
-      tookMs: performance.now() - began,
-    });
+    if (isJob) go("rendering/jobs");
+    else setResult(await resultOf(response, began));
   };
   return (
     <Page
       title="Rendering"
       lead="Try a page and its options out, then copy the request into your program."
       request={request}
+      tabs={renderingTabs("rendering")}
     >
-      <RenderingTabs current="rendering" />
       <div class="halves">
         <Card title="Request">
-          <RequestForm {...{ action, setAction, body, setBody, render }} />
+          <RequestForm {...{ form, body, setBody, render }} />
         </Card>
         <Card title="Result">
           {result ? (
             <Shown result={result} action={action} />
           ) : (
             <Empty title="Nothing is rendered yet">
-              <p>Press Render. It takes browser time of the account.</p>
+              Press Render. It takes browser time of the account.
             </Empty>
           )}
         </Card>
@@ -75,109 +79,107 @@ export function PlaygroundPage() {
   );
 }
 
+async function resultOf(response: Response, began: number): Promise<Result> {
+  const type = response.headers.get("content-type")?.split(";")[0] ?? "";
+  const buffer = await response.arrayBuffer();
+  const answer =
+    type === "application/json" ? JSON.parse(new TextDecoder().decode(buffer)).result : undefined;
+  // Never a type that may hold a program: the address would be of this origin.
+  const shown =
+    PICTURES.has(type) || type === "application/pdf" ? type : "application/octet-stream";
+  const blob = new Blob([buffer], { type: shown });
+  return {
+    url: URL.createObjectURL(blob),
+    type: shown,
+    bytes: blob.size,
+    headers: response.headers,
+    tookMs: performance.now() - began,
+    text: Array.isArray(answer) ? answer.join("\n") : answer,
+  };
+}
+
 interface RequestProps {
-  action: Action;
-  setAction: (action: Action) => void;
+  form: FormState<typeof FIRST>;
   body: Body;
   setBody: (body: Body) => void;
   render: () => Promise<void>;
 }
 
-function RequestForm({ action, setAction, body, setBody, render }: RequestProps) {
-  const [view, setView] = useState("form");
+function RequestForm({ form, body, setBody, render }: RequestProps) {
+  const { action, view } = form.values;
+  const options = optionsForm(action, body, setBody);
   return (
     <Form submit="Render" onSubmit={render}>
       <div class="in-line">
-        <RadioGroup
-          label="Make"
-          value={action}
-          onChange={(value) => setAction(value as Action)}
-          choices={[
-            { value: "pdf", label: "PDF" },
-            { value: "screenshot", label: "Screenshot" },
-          ]}
-        />
-        <RadioGroup
-          label="Options as"
-          value={view}
-          onChange={setView}
-          choices={[
-            { value: "form", label: "Form" },
-            { value: "json", label: "JSON" },
+        <Fields
+          form={form}
+          fields={[
+            { name: "action", label: "Make", choices: ACTIONS },
+            { name: "view", label: "Options as", choices: FORMS },
           ]}
         />
       </div>
       {view === "form" ? (
         <>
           <Source body={body} onChange={setBody} />
-          <OptionFields action={action} body={body} onChange={setBody} />
+          <Fields {...options} />
         </>
       ) : (
         <JsonField action={action} body={body} onChange={setBody} />
       )}
+      <Fields
+        form={form}
+        fields={[
+          {
+            ...{ name: "isJob", label: "Run as a job" },
+            hint: "It runs on when you leave, and keeps its result for a day",
+          },
+        ]}
+      />
     </Form>
   );
 }
 
+interface BodyProps {
+  body: Body;
+  onChange: (body: Body) => void;
+}
+
 /** The page: an address, or its HTML. */
-function Source({ body, onChange }: { body: Body; onChange: (body: Body) => void }) {
+function Source({ body, onChange }: BodyProps) {
   const { url, html, ...options } = body;
-  const isUrl = url !== undefined;
+  const kind = url === undefined ? "html" : "url";
+  const values = { kind, url: String(url ?? ""), html: String(html ?? "") };
+  const change = (changed: Partial<typeof values>) => {
+    const { kind: chosen, ...text } = changed;
+    const first = chosen === "url" ? { url: "https://example.com/" } : FIRST_BODY;
+    onChange({ ...(chosen === undefined ? text : first), ...options });
+  };
   return (
     <>
       <div class="in-line">
-        <RadioGroup
-          label="Page"
-          value={isUrl ? "url" : "html"}
-          onChange={(kind) =>
-            onChange(
-              kind === "url"
-                ? { url: "https://example.com/", ...options }
-                : { ...FIRST_BODY, ...options },
-            )
-          }
-          choices={[
-            { value: "html", label: "HTML" },
-            { value: "url", label: "URL" },
-          ]}
+        <Fields
+          form={{ values, change }}
+          fields={[{ name: "kind", label: "Page", choices: KINDS }]}
         />
       </div>
-      {isUrl ? (
-        <TextField
-          label="Address"
-          type="url"
-          pointer="/url"
-          value={String(url)}
-          onChange={(text) => onChange({ url: text, ...options })}
-          required
-        />
-      ) : (
-        <TextField
-          label="Markup"
-          rows={6}
-          isCode
-          pointer="/html"
-          value={String(html ?? "")}
-          onChange={(text) => onChange({ html: text, ...options })}
-          required
-        />
-      )}
+      <Fields
+        form={{ values, change }}
+        fields={[
+          kind === "url" && { name: "url", label: "Address", type: "url", required: true },
+          kind === "html" && {
+            ...{ name: "html", label: "Markup", rows: 6, isCode: true, required: true },
+          },
+        ]}
+      />
     </>
   );
 }
 
-function JsonField({
-  action,
-  body,
-  onChange,
-}: {
-  action: Action;
-  body: Body;
-  onChange: (body: Body) => void;
-}) {
+function JsonField({ action, body, onChange }: BodyProps & { action: string }) {
   const [text, setText] = useState(() => JSON.stringify(bodyFor(action, body), null, 2));
   const [fault, setFault] = useState("");
-  const change = (next: string) => {
+  const change = ({ text: next = "" }: { text?: string }) => {
     setText(next);
     try {
       const parsed: unknown = JSON.parse(next);
@@ -190,7 +192,10 @@ function JsonField({
   };
   return (
     <>
-      <TextField label="Body" rows={16} isCode value={text} onChange={change} />
+      <Fields
+        form={{ values: { text }, change }}
+        fields={[{ name: "text", label: "Body", rows: 16, isCode: true }]}
+      />
       <p class="fault" aria-live="polite">
         {fault}
       </p>
@@ -198,26 +203,26 @@ function JsonField({
   );
 }
 
-function Shown({ result, action }: { result: Result; action: Action }) {
-  const { url, type, bytes, headers, tookMs } = result;
+function Shown({ result, action }: { result: Result; action: string }) {
+  const { url, type, bytes, headers, tookMs, text } = result;
   const browserMs = headers.get("x-browser-ms-used");
-  const status = headers.get("x-target-status");
-  const name = `result.${type.split("/")[1] ?? "bin"}`;
+  const name = `result.${text === undefined ? (type.split("/")[1] ?? "bin") : "json"}`;
   return (
     <div role="status" aria-label="Result">
       <Facts
-        rows={[
-          ["Size", formatBytes(bytes)],
-          ["Took", formatDuration(tookMs)],
-          browserMs !== null && ["Browser time", formatDuration(Number(browserMs))],
-          status !== null && ["Status of the page", status],
-        ]}
+        of={{
+          Size: formatBytes(bytes),
+          Took: formatDuration(tookMs),
+          "Browser time": browserMs !== null && formatDuration(Number(browserMs)),
+          "Status of the page": headers.get("x-target-status") ?? undefined,
+        }}
       />
       <p>
         <a class="button small" href={url} download={name}>
           Download
         </a>
       </p>
+      {text !== undefined && <SourceText text={text} label="Result as text" />}
       {PICTURES.has(type) && <img class="shown" src={url} alt={`The page as a ${action}`} />}
       {type === "application/pdf" &&
         (navigator.pdfViewerEnabled ? (

@@ -1,6 +1,12 @@
 /** A rendering request as the playground edits it: one object, shown as fields and as JSON. */
+import type { Field } from "../parts/form.tsx";
 
-export type Action = "pdf" | "screenshot";
+export const ACTIONS = [
+  ["pdf", "PDF"],
+  ["screenshot", "Screenshot"],
+  ["markdown", "Markdown"],
+  ["links", "Links"],
+] as const;
 
 /** The body of the request. The playground keeps fields that it has no form for. */
 export type Body = Record<string, unknown>;
@@ -9,8 +15,93 @@ export const FIRST_BODY: Body = {
   html: '<h1 style="font-family: sans-serif">Hello from Trunkline</h1>',
 };
 
+/** Options of another action would be refused as unknown fields. */
+export function bodyFor(action: string, body: Body): Body {
+  const { pdfOptions, screenshotOptions, selector, ...both } = body;
+  const own =
+    action === "pdf" ? { pdfOptions } : action === "screenshot" && { screenshotOptions, selector };
+  const given = Object.entries(own || {}).filter(([, value]) => value !== undefined);
+  return { ...both, ...Object.fromEntries(given) };
+}
+
+/** Fields are named by the paths of what they set, such as "pdfOptions.format". */
+type OptionField = Field<Record<string, string | boolean>>;
+
+const preset = (options: readonly string[]) => [
+  ["", "Preset"] as const,
+  ...options.map((one) => [one, one] as const),
+];
+const OPTIONS: Readonly<Record<string, readonly OptionField[]>> = {
+  pdf: [
+    {
+      ...{ name: "pdfOptions.format", label: "Paper" },
+      options: preset(["letter", "legal", "tabloid", "a3", "a4", "a5"]),
+    },
+    {
+      ...{ name: "pdfOptions.scale", label: "Scale", type: "number", step: 0.1 },
+      placeholder: "1",
+    },
+    { name: "pdfOptions.landscape", label: "Landscape" },
+    { name: "pdfOptions.printBackground", label: "Backgrounds" },
+    { name: "pdfOptions.outline", label: "Bookmarks from headings" },
+  ],
+  screenshot: [
+    {
+      ...{ name: "screenshotOptions.type", label: "Type" },
+      options: preset(["png", "jpeg", "webp"]),
+    },
+    { name: "viewport", label: "Window" },
+    { name: "screenshotOptions.fullPage", label: "The whole page" },
+    { name: "screenshotOptions.omitBackground", label: "Transparent background" },
+  ],
+};
+const WAIT: OptionField = {
+  ...{ name: "gotoOptions.waitUntil", label: "Wait until" },
+  options: preset(["load", "domcontentloaded", "networkidle0", "networkidle2"]),
+};
+const WINDOWS = ["1920x1080", "1280x800", "768x1024", "390x844"];
+
+/** The most used options as a form. All others can be written as JSON. */
+export function optionsForm(action: string, body: Body, onChange: (body: Body) => void) {
+  const size = sizeOf(body);
+  const sizes = size === "" || WINDOWS.includes(size) ? WINDOWS : [...WINDOWS, size];
+  const windows = [
+    ["", "Preset (1920 × 1080)"] as const,
+    ...sizes.map((one) => [one, one.replace("x", " × ")] as const),
+  ];
+  const fields = [...(OPTIONS[action] ?? []), WAIT].map((field) =>
+    field.name === "viewport" ? { ...field, options: windows } : field,
+  );
+  const values = fields.map((field) => {
+    const value = field.name === "viewport" ? size : valueAt(body, field.name);
+    // A box is the field that has nothing else.
+    return [field.name, field.options || field.type ? String(value ?? "") : value === true];
+  });
+  const change = (changed: Partial<Record<string, string | boolean>>) => {
+    for (const [name, value] of Object.entries(changed)) {
+      onChange(withValue(body, name, sentOf(name, value)));
+    }
+  };
+  return { fields, form: { values: Object.fromEntries(values), change } };
+}
+
+/** Returns what a field stands for in the request; undefined: the preset. */
+function sentOf(name: string, value: string | boolean | undefined): unknown {
+  if (!value) return undefined;
+  if (name === "pdfOptions.scale") return Number(value);
+  if (name !== "viewport") return value;
+  const [width, height] = String(value).split("x").map(Number);
+  return { width, height };
+}
+
+/** A viewport has both or none. */
+function sizeOf(body: Body): string {
+  const [width, height] = [valueAt(body, "viewport.width"), valueAt(body, "viewport.height")];
+  return width === undefined && height === undefined ? "" : `${width ?? ""}x${height ?? ""}`;
+}
+
 /** Reads a value at a path such as "pdfOptions.format". */
-export function valueAt(body: Body, path: string): unknown {
+function valueAt(body: Body, path: string): unknown {
   let value: unknown = body;
   for (const name of path.split(".")) {
     if (typeof value !== "object" || value === null) return undefined;
@@ -20,7 +111,7 @@ export function valueAt(body: Body, path: string): unknown {
 }
 
 /** Returns the body with another value at the path; undefined takes the field away, and empty objects with it. */
-export function withValue(body: Body, path: string, value: unknown): Body {
+function withValue(body: Body, path: string, value: unknown): Body {
   const [name = "", ...rest] = path.split(".");
   const before = body[name];
   const inner = typeof before === "object" && before !== null ? (before as Body) : {};
@@ -30,11 +121,3 @@ export function withValue(body: Body, path: string, value: unknown): Body {
 }
 
 const orNothing = (body: Body) => (Object.keys(body).length === 0 ? undefined : body);
-
-/** Options of the other action would be refused as unknown fields. */
-export function bodyFor(action: Action, body: Body): Body {
-  const { pdfOptions, screenshotOptions, selector, ...both } = body;
-  const own = action === "pdf" ? { pdfOptions } : { screenshotOptions, selector };
-  const given = Object.entries(own).filter(([, value]) => value !== undefined);
-  return { ...both, ...Object.fromEntries(given) };
-}

@@ -1,15 +1,17 @@
-/** The branches and tags of a repository. */
-import type { PageParameters } from "../lib/pages.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
-import type { WireRef, WireRepoDetails } from "../lib/wire.ts";
-import { Badge } from "../parts/bits.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty } from "../parts/page.tsx";
-import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, shortHash, shortRef, useRepo } from "./repo-place.ts";
+/** The branches and tags of a repository, and the difference between two. */
 
-const REFRESH_MS = 15_000;
+import { useAccount } from "../lib/account.tsx";
+import { queryOf } from "../lib/rest.ts";
+import { type PageParameters, usePlace } from "../lib/router.ts";
+import { useRest } from "../lib/use-rest.ts";
+import type { WireDiff, WireRef, WireRepoDetails } from "../lib/wire.ts";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Badge } from "../parts/note.tsx";
+import { Read } from "../parts/page.tsx";
+import { DiffView } from "./diff-view.tsx";
+import { RepoPage } from "./repo-page.tsx";
+import { RefPicker, type RepoPlace, shortHash, shortRef, useRepo } from "./repo-place.tsx";
 
 export function BranchesPage({ parameters }: PageParameters) {
   const place = useRepo(parameters);
@@ -21,8 +23,8 @@ export function BranchesPage({ parameters }: PageParameters) {
     >
       {(repo) => (
         <>
-          <RefList place={place} repo={repo} kind="heads" title="Branches" />
-          <RefList place={place} repo={repo} kind="tags" title="Tags" />
+          <RefList place={place} repo={repo} kind="heads" />
+          <RefList place={place} repo={repo} kind="tags" />
         </>
       )}
     </RepoPage>
@@ -33,48 +35,40 @@ interface RefListProps {
   place: RepoPlace;
   repo: WireRepoDetails;
   kind: "heads" | "tags";
-  title: string;
 }
 
-function RefList({ place, repo, kind, title }: RefListProps) {
-  const path = place.rest(`/refs?limit=1000&prefix=refs/${kind}/`);
-  const refs = useRest<WireRef[]>(path, { everyMs: REFRESH_MS });
+function RefList({ place, repo, kind }: RefListProps) {
+  const refs = useList<WireRef>(place.rest("/refs"), {
+    everyMs: 15_000,
+    query: { limit: "1000", prefix: `refs/${kind}/` },
+  });
   const base = `refs/heads/${repo.default_branch}`;
   const isBranch = kind === "heads";
-  const empty = <Empty title={isBranch ? "There is no branch yet" : "There is no tag yet"} />;
+  const title = isBranch ? "Branches" : "Tags";
   return (
-    <Card title={title}>
-      <List
-        reading={refs}
-        label={title}
-        noun={isBranch ? "branch" : "tag"}
-        {...(isBranch && { nouns: "branches" })}
-        keyOf={({ name }) => name}
-        empty={empty}
-        columns={[
-          {
-            name: "Name",
-            cell: ({ name }) => <Link to={place.page("", { ref: name })}>{shortRef(name)}</Link>,
-          },
-          {
-            name: isBranch ? "Commit" : "Object",
-            cell: ({ hash }) => (
-              <Link to={isBranch ? place.page(`commit/${hash}`) : place.page("", { ref: hash })}>
-                <code>{shortHash(hash)}</code>
-              </Link>
-            ),
-          },
-          { name: "State", cell: (ref) => <RefState reference={ref} /> },
-        ]}
-        actions={({ name, is_default: isDefault }) =>
-          !isDefault && (
-            <Link class="button small second" to={place.page("compare", { base, head: name })}>
-              Compare
-            </Link>
-          )
-        }
-      />
-    </Card>
+    <ListCard
+      list={refs}
+      title={title}
+      label={title}
+      noun={isBranch ? "branch" : "tag"}
+      nouns={isBranch ? "branches" : "tags"}
+      keyOf={({ name }) => name}
+      empty={[isBranch ? "There is no branch yet" : "There is no tag yet"]}
+      columns={{
+        Name: ({ name }) => <Link to={place.page("", { ref: name })}>{shortRef(name)}</Link>,
+        [isBranch ? "Commit" : "Object"]: ({ hash }) => (
+          <Link to={isBranch ? place.page(`commit/${hash}`) : place.page("", { ref: hash })}>
+            <code>{shortHash(hash)}</code>
+          </Link>
+        ),
+        State: (ref) => <RefState reference={ref} />,
+      }}
+      actions={({ name, is_default: isDefault }) =>
+        !isDefault && (
+          <ButtonLink to={place.page("compare", { base, head: name })}>Compare</ButtonLink>
+        )
+      }
+    />
   );
 }
 
@@ -86,5 +80,44 @@ function RefState({ reference }: { reference: WireRef }) {
       {isProtected && <Badge tone="quiet">protected</Badge>}
       {!isDefault && !isProtected && <span class="quiet">not protected</span>}
     </span>
+  );
+}
+
+export function ComparePage({ parameters }: PageParameters) {
+  const place = useRepo(parameters);
+  return (
+    <RepoPage parameters={parameters} current="branches" title="Compare">
+      {(repo) => <Compare place={place} repo={repo} />}
+    </RepoPage>
+  );
+}
+
+function Compare({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {
+  const { go } = useAccount();
+  const { query } = usePlace();
+  const own = `refs/heads/${repo.default_branch}`;
+  const base = query.get("base") ?? own;
+  const head = query.get("head") ?? own;
+  const diff = useRest<WireDiff>(place.rest(`/diff${queryOf({ base, head })}`));
+  const show = (chosen: { base: string; head: string }) => go(place.page("compare", chosen));
+  return (
+    <div class="stack">
+      <div class="repo-bar">
+        <RefPicker
+          label="From"
+          place={place}
+          value={base}
+          onChange={(ref) => show({ base: ref, head })}
+        />
+        <span aria-hidden="true">→</span>
+        <RefPicker
+          label="To"
+          place={place}
+          value={head}
+          onChange={(ref) => show({ base, head: ref })}
+        />
+      </div>
+      <Read reading={diff}>{(found) => <DiffView diff={found} />}</Read>
+    </div>
   );
 }

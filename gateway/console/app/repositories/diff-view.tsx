@@ -1,11 +1,10 @@
 /** A difference, file by file. */
-
 import { useMemo, useState } from "preact/hooks";
 import { counted } from "../lib/format.ts";
 import type { WireDiff } from "../lib/wire.ts";
-import { Badge, type Tone } from "../parts/bits.tsx";
-import { Card, Empty } from "../parts/page.tsx";
-import { Scroll } from "../parts/scroll.tsx";
+import { Button } from "../parts/button.tsx";
+import { Empty, Scroll, State, type Tone } from "../parts/note.tsx";
+import { Card } from "../parts/page.tsx";
 import { type PatchLine, parsePatch } from "./parse-patch.ts";
 
 /** Lines of a file that are shown at once; the rest is shown on request. */
@@ -82,7 +81,7 @@ function FileDiff({ file, lines, isOpen }: FileDiffProps) {
           {before ? `${before} → ${path}` : path}
         </button>
         <span class="diff-state">
-          <Badge tone={TONES[status]}>{status.replace("_", " ")}</Badge>{" "}
+          <State of={status} tones={TONES} />{" "}
           {additions !== null && <span class="added">+{additions}</span>}{" "}
           {deletions !== null && <span class="removed">−{deletions}</span>}
         </span>
@@ -95,9 +94,9 @@ function FileDiff({ file, lines, isOpen }: FileDiffProps) {
       )}
       {isShown && rest > 0 && (
         <p class="padded">
-          <button type="button" class="small second" onClick={() => setCount(count + 5_000)}>
+          <Button onClick={() => setCount(count + 5_000)}>
             Show {counted(Math.min(rest, 5_000), "more line")}
-          </button>
+          </Button>
         </p>
       )}
     </section>

@@ -1,11 +1,14 @@
-/** A Markdown document of a repository, whose links and pictures lead to its other files. */
+/** Markdown documents of a repository, whose links and pictures lead to its other files. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { queryOf } from "../lib/query.ts";
-import { send } from "../lib/rest.ts";
-import { Link } from "../lib/router.tsx";
+import { queryOf, send } from "../lib/rest.ts";
+import { useLoaded } from "../lib/use-rest.ts";
+import type { WireTreeEntry } from "../lib/wire.ts";
+import { Link } from "../parts/link.tsx";
 import { Markdown } from "../parts/markup.tsx";
-import { encodePath, type RepoPlace } from "./repo-place.ts";
+import { Card, Read } from "../parts/page.tsx";
+import { SourceText } from "../parts/source.tsx";
+import { encodePath, type RepoPlace } from "./repo-place.tsx";
 
 interface DocumentProps {
   place: RepoPlace;
@@ -69,16 +72,14 @@ const TYPES: Readonly<Record<string, string>> = {
 /** The media type of a picture by its name; undefined for other files. */
 export const pictureType = (path: string) => TYPES[path.split(".").at(-1)?.toLowerCase() ?? ""];
 
-/** A picture of the repository. Nothing in an <img> runs, even in an SVG. */
-export function Picture({
-  path,
-  type,
-  text,
-}: {
+interface PictureProps {
   path: string;
   type: string | undefined;
   text: string;
-}) {
+}
+
+/** A picture of the repository. Nothing in an <img> runs, even in an SVG. */
+export function Picture({ path, type, text }: PictureProps) {
   const [url, setUrl] = useState<string>();
   useEffect(() => {
     if (type === undefined) return;
@@ -99,3 +100,46 @@ export function Picture({
   }, [path, type]);
   return url === undefined ? <span class="quiet">{text}</span> : <img src={url} alt={text} />;
 }
+
+interface ReadmeProps {
+  place: RepoPlace;
+  reference: string;
+  path: string;
+  entries: readonly WireTreeEntry[];
+}
+
+export function Readme({ place, reference, path, entries }: ReadmeProps) {
+  const found = readmeOf(entries);
+  const url = found && place.rest(`/blob/${found.hash}`);
+  const text = useLoaded(url, async (signal) => (await send({ path: url ?? "" }, signal)).text());
+  if (!found) return null;
+  return (
+    <Card title={found.name}>
+      <Read reading={text}>
+        {(value) =>
+          isMarkdown(found.name) ? (
+            <Document place={place} reference={reference} folder={path} text={value} />
+          ) : (
+            <SourceText text={value} label={found.name} />
+          )
+        }
+      </Read>
+    </Card>
+  );
+}
+
+export const isMarkdown = (name: string) => /\.(md|markdown|mdown)$/i.test(name);
+
+/** Markdown before other forms, as other hosts choose. */
+function readmeOf(entries: readonly WireTreeEntry[]): WireTreeEntry | undefined {
+  const found = entries.filter(
+    ({ name, type }) =>
+      (type === "blob" || type === "exec") && /^readme(\.(md|markdown|txt|rst))?$/i.test(name),
+  );
+  return found.find(({ name }) => isMarkdown(name)) ?? found[0];
+}
+
+/** The bytes of a file by ref and path. */
+export const fileRequest = (place: RepoPlace, reference: string, path: string) => ({
+  path: place.rest(`/file${queryOf({ ref: reference, path })}`),
+});

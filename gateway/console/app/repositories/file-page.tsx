@@ -2,21 +2,18 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
-import type { PageParameters } from "../lib/pages.ts";
 import { send } from "../lib/rest.ts";
-import { Link, navigate, usePlace } from "../lib/router.tsx";
-import { useLoaded } from "../lib/use-loaded.ts";
-import type { WireRepoDetails } from "../lib/wire.ts";
-import { CopyButton } from "../parts/copy.tsx";
-import { DownloadButton } from "../parts/download-button.tsx";
-import { Empty, Read } from "../parts/page.tsx";
+import { type PageParameters, usePlace } from "../lib/router.ts";
+import { useLoaded } from "../lib/use-rest.ts";
+import { Button, CopyButton, DownloadButton } from "../parts/button.tsx";
+import { ButtonLink } from "../parts/link.tsx";
+import { Empty } from "../parts/note.tsx";
+import { Read } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
-import { Document, Picture, pictureType } from "./document.tsx";
-import { PathBar } from "./path-bar.tsx";
-import { fileRequest, isMarkdown } from "./readme.tsx";
-import { RefPicker, useRefs } from "./ref-picker.tsx";
+import { Document, fileRequest, isMarkdown, Picture, pictureType } from "./document.tsx";
+import type { FilesProps } from "./files-page.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { encodePath, type RepoPlace, useRepo } from "./repo-place.ts";
+import { encodePath, PathBar, RefPicker, type RepoPlace, useRepo } from "./repo-place.tsx";
 
 /** Larger files are downloaded: a page of more text is slow to scroll. */
 const SHOWN_BYTES_MAX = 1_000_000;
@@ -25,39 +22,31 @@ export function FilePage({ parameters }: PageParameters) {
   const place = useRepo(parameters);
   const { query } = usePlace();
   const { path = "" } = parameters;
+  const reference = query.get("ref") ?? undefined;
   return (
     <RepoPage
       parameters={parameters}
       current=""
       title={path.split("/").at(-1)}
-      request={fileRequest(place, query.get("ref") ?? "HEAD", path)}
+      request={fileRequest(place, reference ?? "HEAD", path)}
     >
-      {(repo) => (
-        <File place={place} repo={repo} reference={query.get("ref") ?? undefined} path={path} />
-      )}
+      {(repo) => <File {...{ place, repo, reference, path }} />}
     </RepoPage>
   );
 }
 
-interface FileProps {
-  place: RepoPlace;
-  repo: WireRepoDetails;
-  reference: string | undefined;
-  path: string;
-}
-
-function File({ place, repo, reference, path }: FileProps) {
-  const refs = useRefs(place);
+function File({ place, repo, reference, path }: FilesProps) {
+  const { go } = useAccount();
   const current = reference ?? `refs/heads/${repo.default_branch}`;
   const request = fileRequest(place, current, path);
   const file = useLoaded(`${request.path} ${repo.last_push_at}`, (signal) =>
     readFile(request.path, signal),
   );
-  const show = (ref: string) => navigate(place.page(`file/${encodePath(path)}`, { ref }));
+  const show = (ref: string) => go(place.page(`file/${encodePath(path)}`, { ref }));
   return (
     <div class="stack">
       <div class="repo-bar">
-        <RefPicker refs={refs.value ?? []} value={current} onChange={show} />
+        <RefPicker place={place} value={current} onChange={show} />
         <PathBar place={place} reference={reference} path={path} />
       </div>
       <Read reading={file}>
@@ -113,19 +102,16 @@ function Content({ place, current, path, file: { bytes, text } }: ContentProps) 
         </span>
         <div class="actions">
           {isMarkdown(name) && text !== undefined && (
-            <button type="button" class="small second" onClick={() => setSource(!isSource)}>
+            <Button onClick={() => setSource(!isSource)}>
               {isSource ? "Show as document" : "Show source"}
-            </button>
+            </Button>
           )}
           {text !== undefined && <CopyButton text={text} />}
           <DownloadButton label="Download" path={request.path} name={name} />
           {canEdit && (
-            <Link
-              class="button small second"
-              to={place.page(`edit/${encodePath(path)}`, { ref: current })}
-            >
+            <ButtonLink to={place.page(`edit/${encodePath(path)}`, { ref: current })}>
               Edit
-            </Link>
+            </ButtonLink>
           )}
         </div>
       </div>
@@ -153,7 +139,7 @@ function Shown({ place, current, path, name, text, isSource, bytes }: ShownProps
       <Empty
         title={bytes > SHOWN_BYTES_MAX ? "This file is too large to show" : "This file is no text"}
       >
-        <p>Download it to see what it holds.</p>
+        Download it to see what it holds.
       </Empty>
     );
   }

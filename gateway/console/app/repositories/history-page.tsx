@@ -1,14 +1,16 @@
-/** The commits of a branch, newest first. */
-import type { PageParameters } from "../lib/pages.ts";
-import { queryOf } from "../lib/query.ts";
-import { Link, navigate, usePlace } from "../lib/router.tsx";
+/** The commits of a branch, newest first, and one commit with its changes. */
+import { useAccount } from "../lib/account.tsx";
+import { queryOf } from "../lib/rest.ts";
+import { type PageParameters, usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
-import type { WireCommit, WireRepoDetails } from "../lib/wire.ts";
-import { Time } from "../parts/bits.tsx";
-import { Card, Empty, Read } from "../parts/page.tsx";
-import { RefPicker, useRefs } from "./ref-picker.tsx";
+import type { WireCommit, WireDiff, WireRepoDetails } from "../lib/wire.ts";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { Pager } from "../parts/list.tsx";
+import { Empty, Facts, Time } from "../parts/note.tsx";
+import { Card, Read } from "../parts/page.tsx";
+import { DiffView } from "./diff-view.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, shortHash, subjectOf, useRepo } from "./repo-place.ts";
+import { RefPicker, type RepoPlace, shortHash, subjectOf, useRepo } from "./repo-place.tsx";
 
 const PAGE = 30;
 const REFRESH_MS = 15_000;
@@ -36,17 +38,17 @@ interface HistoryProps {
 }
 
 function History({ place, repo, reference, offset, path }: HistoryProps) {
-  const refs = useRefs(place);
-  const commits = useRest<WireCommit[]>(path, { everyMs: offset === 0 ? REFRESH_MS : undefined });
-  const pageAt = (at: number) =>
-    place.page("history", { ref: reference, offset: at > 0 ? String(at) : undefined });
+  const { go } = useAccount();
+  const commits = useRest<WireCommit[]>(path, offset === 0 ? REFRESH_MS : undefined);
+  const to = (at: number) => () =>
+    go(place.page("history", { ref: reference, offset: at > 0 ? String(at) : undefined }));
   return (
     <div class="stack">
       <div class="repo-bar">
         <RefPicker
-          refs={refs.value ?? []}
+          place={place}
           value={reference ?? `refs/heads/${repo.default_branch}`}
-          onChange={(ref) => navigate(place.page("history", { ref }))}
+          onChange={(ref) => go(place.page("history", { ref }))}
         />
       </div>
       <Read reading={commits}>
@@ -54,24 +56,16 @@ function History({ place, repo, reference, offset, path }: HistoryProps) {
           found.length === 0 ? (
             <Card>
               <Empty title="There is no commit here yet">
-                <p>Push to the repository with git, or add a file under Files.</p>
+                Push to the repository with git, or add a file under Files.
               </Empty>
             </Card>
           ) : (
             <>
               <Days place={place} commits={found.slice(0, PAGE)} />
-              <nav class="pager" aria-label="Pages of the history">
-                {offset > 0 && (
-                  <Link class="button small second" to={pageAt(offset - PAGE)}>
-                    Newer
-                  </Link>
-                )}
-                {found.length > PAGE && (
-                  <Link class="button small second" to={pageAt(offset + PAGE)}>
-                    Older
-                  </Link>
-                )}
-              </nav>
+              <Pager
+                previous={offset > 0 ? to(offset - PAGE) : undefined}
+                next={found.length > PAGE ? to(offset + PAGE) : undefined}
+              />
             </>
           )
         }
@@ -110,4 +104,70 @@ function Days({ place, commits }: { place: RepoPlace; commits: readonly WireComm
       ))}
     </>
   );
+}
+
+export function CommitPage({ parameters }: PageParameters) {
+  const place = useRepo(parameters);
+  const path = place.rest(`/commit/${encodeURIComponent(parameters.hash ?? "")}`);
+  const commit = useRest<WireCommit>(path);
+  const title = commit.value ? subjectOf(commit.value.message) : shortHash(parameters.hash ?? "");
+  return (
+    <RepoPage parameters={parameters} current="history" title={title} request={{ path }}>
+      {() => (
+        <Read reading={commit}>
+          {(found) => (
+            <div class="stack">
+              <About place={place} commit={found} />
+              <Changes place={place} commit={found} />
+            </div>
+          )}
+        </Read>
+      )}
+    </RepoPage>
+  );
+}
+
+function About({ place, commit }: { place: RepoPlace; commit: WireCommit }) {
+  const body = commit.message.split("\n").slice(1).join("\n").trim();
+  const { author, committer, parents, hash } = commit;
+  return (
+    <Card
+      title="Commit"
+      actions={<ButtonLink to={place.page("", { ref: hash })}>Browse files</ButtonLink>}
+    >
+      {body && <pre class="message">{body}</pre>}
+      <Facts
+        of={{
+          Author: <PersonAt person={author} at={commit.authoredAt} />,
+          Committer: (committer.name !== author.name || committer.email !== author.email) && (
+            <PersonAt person={committer} at={commit.committedAt} />
+          ),
+          Id: <code>{hash}</code>,
+          [parents.length > 1 ? "Parents" : "Parent"]:
+            parents.length > 0 &&
+            parents.map((parent) => (
+              <div key={parent}>
+                <Link to={place.page(`commit/${parent}`)}>
+                  <code>{shortHash(parent)}</code>
+                </Link>
+              </div>
+            )),
+        }}
+      />
+    </Card>
+  );
+}
+
+function PersonAt({ person, at }: { person: WireCommit["author"]; at: number }) {
+  return (
+    <>
+      {person.name} <span class="quiet">{`<${person.email}>`}</span> · <Time at={at * 1_000} />
+    </>
+  );
+}
+
+function Changes({ place, commit }: { place: RepoPlace; commit: WireCommit }) {
+  const query = queryOf({ base: commit.parents[0], head: commit.hash });
+  const diff = useRest<WireDiff>(place.rest(`/diff${query}`));
+  return <Read reading={diff}>{(found) => <DiffView diff={found} />}</Read>;
 }

@@ -1,34 +1,35 @@
-/** Makes an empty repository, and shows how to fill it. */
+/** Makes a repository: an empty one, or of a public one elsewhere. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
-import { Link, usePlace } from "../lib/router.tsx";
+import { ask, resultOf } from "../lib/rest.ts";
+import { usePlace } from "../lib/router.ts";
 import type { CreatedRepo } from "../lib/wire.ts";
-import { CopyButton, SecretOnce } from "../parts/copy.tsx";
-import { Form, TextField } from "../parts/form.tsx";
+import { CopyButton, SecretOnce } from "../parts/button.tsx";
+import { FormCard, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
 import { Card, Page } from "../parts/page.tsx";
-import { withToken } from "./clone-box.tsx";
-
-const NAMESPACE = "default";
+import { repoPlace, useRepo } from "./repo-place.tsx";
+import { withToken } from "./repo-tokens-page.tsx";
 
 export function NewRepoPage() {
-  const { restPath, placeOf } = useAccount();
+  const { restPath } = useAccount();
   const { query } = usePlace();
-  const [namespace, setNamespace] = useState(query.get("namespace") ?? NAMESPACE);
-  const [name, setName] = useState("");
-  const [description, setDescription] = useState("");
+  const form = useForm({
+    ...{ name: "", description: "" },
+    namespace: query.get("namespace") ?? "default",
+  });
   const [made, setMade] = useState<CreatedRepo>();
+  const { namespace, name, description } = form.values;
   const request = {
     method: "POST" as const,
     path: restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}/repos`),
     json: { name, ...(description && { description }) },
   };
-  const create = async () => setMade((await ask<CreatedRepo>(request)).result);
-  const place = `repositories/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const create = async () => setMade(await resultOf<CreatedRepo>(request));
   return (
     <Page
       title="New repository"
-      above={{ label: "Repositories", to: placeOf("repositories") }}
+      above={["Repositories", "repositories"]}
       lead="An empty repository. Push to it with git, or add files here."
       request={request}
     >
@@ -38,39 +39,28 @@ export function NewRepoPage() {
             <SecretOnce label="Git token" value={made.token} />
             <p>
               It reads and writes this repository for a day.{" "}
-              <Link to={placeOf(place)}>Go to the repository {made.name}</Link>
+              <Link to={repoPlace(namespace, made.name)}>Go to the repository {made.name}</Link>
             </p>
           </Card>
           <FirstPush repo={made} />
         </>
       ) : (
-        <Card>
-          <Form submit="Make the repository" onSubmit={create}>
-            <TextField
-              label="Name"
-              hint="Letters, digits, dots, dashes and underscores"
-              pointer="/name"
-              value={name}
-              onChange={setName}
-              required
-              autoFocus
-            />
-            <TextField
-              label="Description"
-              pointer="/description"
-              value={description}
-              onChange={setDescription}
-            />
-            <TextField
-              label="Namespace"
-              hint="A group of repositories; a new one is made with its first repository"
-              pointer="/namespace"
-              value={namespace}
-              onChange={setNamespace}
-              required
-            />
-          </Form>
-        </Card>
+        <FormCard
+          submit="Make the repository"
+          onSubmit={create}
+          form={form}
+          fields={[
+            {
+              ...{ name: "name", label: "Name", required: true, autoFocus: true },
+              hint: "Letters, digits, dots, dashes and underscores",
+            },
+            { name: "description", label: "Description" },
+            {
+              ...{ name: "namespace", label: "Namespace", required: true },
+              hint: "A group of repositories; a new one is made with its first repository",
+            },
+          ]}
+        />
       )}
     </Page>
   );
@@ -89,3 +79,64 @@ function FirstPush({ repo: { remote, token, default_branch: branch } }: { repo: 
     </Card>
   );
 }
+
+export function ImportPage() {
+  const { go } = useAccount();
+  const { query } = usePlace();
+  const namespace = query.get("namespace") ?? "default";
+  const form = useForm({ url: "", name: "", namespace, branch: "", depth: "" });
+  const [isNamed, setNamed] = useState(false);
+  const { url, branch, depth } = form.values;
+  // The address names the repository until the person does.
+  const values = isNamed ? form.values : { ...form.values, name: nameOf(url) };
+  const change = (changed: Partial<typeof values>) => {
+    form.change(changed);
+    if (changed.name !== undefined) setNamed(true);
+  };
+  const request = {
+    method: "POST" as const,
+    path: useRepo(values).rest("/import"),
+    json: { url, ...(branch && { branch }), ...(depth && { depth: Number(depth) }) },
+  };
+  const start = async () => {
+    await ask(request);
+    go(repoPlace(values.namespace, values.name));
+  };
+  return (
+    <Page
+      title="Import a repository"
+      above={["Repositories", "repositories"]}
+      lead="Copies a public repository from another host, with its branches and tags."
+      request={request}
+    >
+      <FormCard
+        submit="Import"
+        onSubmit={start}
+        form={{ values, change }}
+        fields={[
+          {
+            ...{ name: "url", label: "Address", required: true, autoFocus: true },
+            hint: "An https address that git can clone without a password",
+            placeholder: "https://example.com/owner/repository.git",
+          },
+          { name: "name", label: "Name", required: true },
+          { name: "namespace", label: "Namespace", required: true },
+          {
+            ...{ name: "branch", label: "Branch" },
+            hint: "Only this branch; empty: all branches and tags",
+          },
+          {
+            ...{ name: "depth", label: "Depth" },
+            hint: "Only so many of the latest commits; empty: the whole history",
+          },
+        ]}
+      />
+    </Page>
+  );
+}
+
+/** The last part of the address, as git names a clone. */
+const nameOf = (url: string) =>
+  (url.replace(/\/+$/, "").split("/").at(-1) ?? "")
+    .replace(/\.git$/, "")
+    .replaceAll(/[^\w.-]/g, "");

@@ -1,14 +1,11 @@
 /** Pages of repositories. A name never begins with a dash, so what does is a page of the area. */
-import type { Pages } from "../lib/pages.ts";
-import { BranchesPage } from "./branches-page.tsx";
-import { CommitPage } from "./commit-page.tsx";
-import { ComparePage } from "./compare-page.tsx";
+import type { Pages } from "../lib/router.ts";
+import { BranchesPage, ComparePage } from "./branches-page.tsx";
 import { EditPage } from "./edit-page.tsx";
 import { FilePage } from "./file-page.tsx";
 import { FilesPage } from "./files-page.tsx";
-import { HistoryPage } from "./history-page.tsx";
-import { ImportPage } from "./import-page.tsx";
-import { NewRepoPage } from "./new-repo-page.tsx";
+import { CommitPage, HistoryPage } from "./history-page.tsx";
+import { ImportPage, NewRepoPage } from "./new-repo-page.tsx";
 import { RepoTokensPage } from "./repo-tokens-page.tsx";
 import { RepositoriesPage } from "./repositories-page.tsx";
 import { SettingsPage } from "./settings-page.tsx";

@@ -1,14 +1,12 @@
 /** The frame of the pages of one repository: its name, its state and its tabs. */
 import type { ComponentChildren } from "preact";
-import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
 import type { RestRequest } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import { type Reading, useRest } from "../lib/use-rest.ts";
 import type { WireRepoDetails } from "../lib/wire.ts";
-import { Badge } from "../parts/bits.tsx";
-import { Card, Empty, Page, Read } from "../parts/page.tsx";
-import { Tabs } from "../parts/tabs.tsx";
-import { useRepo } from "./repo-place.ts";
+import { Badge, Empty } from "../parts/note.tsx";
+import { Card, Page, Read } from "../parts/page.tsx";
+import { repoPlace, useRepo } from "./repo-place.tsx";
 
 const REFRESH_MS = 30_000;
 const REFRESH_WHILE_BUSY_MS = 1_000;
@@ -21,38 +19,33 @@ const TABS = [
 ] as const;
 
 interface RepoPageProps extends PageParameters {
-  current: (typeof TABS)[number][0] | undefined;
+  current: (typeof TABS)[number][0];
   title?: string | undefined;
   request?: RestRequest | undefined;
-  actions?: ComponentChildren;
   children: (repo: WireRepoDetails, reload: () => void) => ComponentChildren;
 }
 
-export function RepoPage(props: RepoPageProps) {
-  const { parameters, current, title, request, actions, children } = props;
-  const { placeOf } = useAccount();
+export function RepoPage({ parameters, current, title, request, children }: RepoPageProps) {
   const repo = useRepo(parameters);
   const reading = useRepoDetails(repo.rest(""));
   const { value } = reading;
-  const of = (path: string) => repo.page(path).slice(placeOf("x").length - 1);
   const lead = [value?.description, originOf(value?.source)].filter(Boolean).join(" · ");
   return (
     <Page
       title={title ?? repo.name}
       above={
         title === undefined
-          ? { label: repo.namespace, to: placeOf(`repositories/${repo.namespace}`) }
-          : { label: `${repo.namespace} / ${repo.name}`, to: repo.page() }
+          ? [repo.namespace, repoPlace(repo.namespace)]
+          : [`${repo.namespace} / ${repo.name}`, repo.page()]
       }
       lead={title === undefined ? lead : undefined}
       request={request ?? { path: repo.rest("") }}
-      actions={actions}
+      tabs={{
+        label: "Repository",
+        pages: TABS.map(([path, name]) => [repo.page(path), name] as const),
+        current: repo.page(current),
+      }}
     >
-      <Tabs
-        label="Repository"
-        tabs={TABS.map(([path, name]) => [of(path), name] as const)}
-        current={current === undefined ? "none" : of(current)}
-      />
       <Read reading={reading}>
         {(found) =>
           found.status === "ready" || current === "settings" ? (
@@ -71,11 +64,9 @@ export function RepoPage(props: RepoPageProps) {
 
 /** Reads often while the repository is being filled, so that the progress is live. */
 function useRepoDetails(path: string): Reading<WireRepoDetails> {
-  const reading = useRest<WireRepoDetails>(path, { everyMs: REFRESH_MS });
+  const reading = useRest<WireRepoDetails>(path, REFRESH_MS);
   const isBusy = reading.value?.status === "importing" || reading.value?.status === "forking";
-  const quick = useRest<WireRepoDetails>(isBusy ? path : undefined, {
-    everyMs: REFRESH_WHILE_BUSY_MS,
-  });
+  const quick = useRest<WireRepoDetails>(isBusy ? path : undefined, REFRESH_WHILE_BUSY_MS);
   return isBusy && quick.value ? { ...reading, value: quick.value } : reading;
 }
 
@@ -113,7 +104,7 @@ function NotReady({ repo }: { repo: WireRepoDetails }) {
 }
 
 /** Says where the first content came from. */
-export function originOf(source: string | null | undefined): string {
+function originOf(source: string | null | undefined): string {
   if (!source) return "";
   const [kind, ...rest] = source.split(":");
   return `${kind === "git" ? "Imported from" : "Forked from"} ${rest.join(":")}`;

@@ -1,21 +1,19 @@
-/** Tokens with which git opens one repository. */
+/** Tokens with which git opens one repository, and commands that use them. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { ask } from "../lib/rest.ts";
-import { useRest } from "../lib/use-rest.ts";
+import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { MintedRepoToken, WireRepoDetails, WireRepoToken } from "../lib/wire.ts";
-import { Badge, Time } from "../parts/bits.tsx";
-import { Copyable, SecretOnce } from "../parts/copy.tsx";
+import { Button, Copyable, SecretOnce } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { Form, RadioGroup, SelectField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty } from "../parts/page.tsx";
-import { withToken } from "./clone-box.tsx";
+import { Form, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Badge, ErrorNote, Time } from "../parts/note.tsx";
+import { Card } from "../parts/page.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, useRepo } from "./repo-place.ts";
+import { type RepoPlace, useRepo } from "./repo-place.tsx";
 
-const REFRESH_MS = 30_000;
 const DURATIONS = [
   ["3600", "1 hour"],
   ["86400", "1 day"],
@@ -25,92 +23,67 @@ const DURATIONS = [
 ] as const;
 
 export function RepoTokensPage({ parameters }: PageParameters) {
+  const { may } = useAccount();
   const place = useRepo(parameters);
-  const [page, setPage] = useState(1);
-  const path = place.rest(`/tokens?per_page=30&page=${page}`);
+  const tokens = useList<WireRepoToken>(place.rest("/tokens"), {
+    everyMs: 30_000,
+    query: { per_page: "30" },
+  });
+  const { reload } = tokens.reading;
+  const canWrite = may("artifacts.write");
   return (
-    <RepoPage parameters={parameters} current="tokens" request={{ path }}>
-      {(repo) => <Tokens place={place} repo={repo} path={path} onPage={setPage} />}
-    </RepoPage>
-  );
-}
-
-interface TokensProps {
-  place: RepoPlace;
-  repo: WireRepoDetails;
-  path: string;
-  onPage: (page: number) => void;
-}
-
-function Tokens({ place, repo, path, onPage }: TokensProps) {
-  const { restPath, may } = useAccount();
-  const tokens = useRest<WireRepoToken[]>(path, { everyMs: REFRESH_MS });
-  const below = restPath(`/artifacts/namespaces/${encodeURIComponent(place.namespace)}/tokens`);
-  const revoke = async (id: string) => {
-    await ask({ method: "DELETE", path: `${below}/${id}` });
-    tokens.reload();
-  };
-  return (
-    <>
-      <Card title="Active tokens">
-        <List
-          reading={tokens}
-          label="Active tokens"
-          noun="token"
-          keyOf={({ id }) => id}
-          onPage={onPage}
-          empty={
-            <Empty title="There is no active token">
-              <p>Git needs one as its password. Make one below.</p>
-            </Empty>
-          }
-          columns={[
-            { name: "Id", cell: ({ id }) => <code>{id}</code> },
-            {
-              name: "Opens",
-              cell: ({ scope }) => (
+    <RepoPage parameters={parameters} current="tokens" request={tokens}>
+      {(repo) => (
+        <>
+          <ListCard
+            list={tokens}
+            title="Active tokens"
+            label="Active tokens"
+            noun="token"
+            empty={["There is no active token", "Git needs one as its password. Make one below."]}
+            columns={{
+              Id: ({ id }) => <code>{id}</code>,
+              Opens: ({ scope }) => (
                 <Badge tone={scope === "write" ? "busy" : "quiet"}>
                   {scope === "write" ? "read and write" : "read"}
                 </Badge>
               ),
-            },
-            { name: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
-            { name: "Last used", cell: ({ last_used_at: at }) => <Time at={at ?? undefined} /> },
-            { name: "Expires", cell: ({ expires_at: at }) => <Time at={at} /> },
-          ]}
-          actions={({ id }) =>
-            may("artifacts.write") && (
-              <ConfirmButton
-                label="Revoke"
-                title="Revoke the token?"
-                text="Git with this token is refused at once."
-                onConfirm={() => revoke(id)}
-              />
-            )
-          }
-        />
-      </Card>
-      {may("artifacts.write") && (
-        <NewToken place={place} repo={repo} path={below} reload={tokens.reload} />
+              Made: ({ created_at: at }) => <Time at={at} />,
+              "Last used": ({ last_used_at: at }) => <Time at={at} />,
+              Expires: ({ expires_at: at }) => <Time at={at} />,
+            }}
+            actions={({ id }) =>
+              canWrite && (
+                <ConfirmButton
+                  label="Revoke"
+                  title="Revoke the token?"
+                  text="Git with this token is refused at once."
+                  request={{ method: "DELETE", path: `${place.tokens}/${encodeURIComponent(id)}` }}
+                  done={reload}
+                />
+              )
+            }
+          />
+          {canWrite && <NewToken place={place} repo={repo} reload={reload} />}
+        </>
       )}
-    </>
+    </RepoPage>
   );
 }
 
 interface NewTokenProps {
   place: RepoPlace;
   repo: WireRepoDetails;
-  path: string;
   reload: () => void;
 }
 
-function NewToken({ place, repo, path, reload }: NewTokenProps) {
-  const [scope, setScope] = useState("read");
-  const [ttl, setTtl] = useState("86400");
+function NewToken({ place, repo, reload }: NewTokenProps) {
+  const form = useForm({ scope: "read", ttl: "86400" });
   const [made, setMade] = useState<MintedRepoToken>();
   const mint = async () => {
+    const { scope, ttl } = form.values;
     const json = { repo: place.name, scope, ttl: Number(ttl) };
-    setMade((await ask<MintedRepoToken>({ method: "POST", path, json })).result);
+    setMade(await resultOf<MintedRepoToken>({ method: "POST", path: place.tokens, json }));
     reload();
   };
   return (
@@ -119,31 +92,66 @@ function NewToken({ place, repo, path, reload }: NewTokenProps) {
         <>
           <SecretOnce label="Git token" value={made.plaintext} />
           <p class="quiet">Clone with it:</p>
-          <Copyable
-            label="command"
-            value={`git clone "${withToken(repo.remote, made.plaintext)}"`}
-          />
+          <Copyable value={cloneWith(repo.remote, made.plaintext)} />
         </>
       )}
-      <Form submit="Make the token" onSubmit={mint}>
-        <RadioGroup
-          label="Opens"
-          pointer="/scope"
-          value={scope}
-          onChange={setScope}
-          choices={[
-            { value: "read", label: "Read", hint: "Clone and fetch" },
-            { value: "write", label: "Read and write", hint: "Push too" },
-          ]}
-        />
-        <SelectField
-          label="Expires in"
-          pointer="/ttl"
-          value={ttl}
-          onChange={setTtl}
-          options={DURATIONS.map(([value, label]) => ({ value, label }))}
-        />
-      </Form>
+      <Form
+        submit="Make the token"
+        onSubmit={mint}
+        form={form}
+        fields={[
+          {
+            ...{ name: "scope", label: "Opens" },
+            choices: [
+              ["read", "Read", "Clone and fetch"],
+              ["write", "Read and write", "Push too"],
+            ],
+          },
+          { name: "ttl", label: "Expires in", options: DURATIONS },
+        ]}
+      />
+    </Card>
+  );
+}
+
+const TOKEN_TTL_S = 3_600;
+
+/** A command that clones. The token is the password of the address: it has signs that addresses give another meaning. */
+export const cloneWith = (remote: string, token: string) =>
+  `git clone "${withToken(remote, token)}"`;
+
+export const withToken = (remote: string, token: string) =>
+  remote.replace(/^(https?:\/\/)/, `$1x:${encodeURIComponent(token)}@`);
+
+export function CloneBox({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {
+  const { may } = useAccount();
+  const [token, setToken] = useState<string>();
+  const [error, setError] = useState<RestError>();
+  const mint = () => {
+    const json = { repo: place.name, scope: "read", ttl: TOKEN_TTL_S };
+    resultOf<MintedRepoToken>({ method: "POST", path: place.tokens, json }).then(
+      ({ plaintext }) => setToken(plaintext),
+      (thrown: unknown) => setError(asRefusal(thrown)),
+    );
+  };
+  return (
+    <Card title="Clone">
+      <Copyable value={repo.remote} />
+      {token === undefined ? (
+        <p class="quiet below">
+          Git asks for a password: a token of this repository.{" "}
+          <Link to={place.page("tokens")}>Tokens</Link>
+        </p>
+      ) : (
+        <div class="below">
+          <p class="quiet">Reads this repository for an hour. It is not shown again.</p>
+          <Copyable value={cloneWith(repo.remote, token)} />
+        </div>
+      )}
+      {error && <ErrorNote error={error} />}
+      {token === undefined && may("artifacts.write") && (
+        <Button onClick={mint}>Command with a token</Button>
+      )}
     </Card>
   );
 }

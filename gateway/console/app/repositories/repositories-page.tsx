@@ -1,25 +1,28 @@
 /** The repositories of a namespace, and how much of the account's storage is used. */
-import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes } from "../lib/format.ts";
-import type { PageParameters } from "../lib/pages.ts";
-import { queryOf } from "../lib/query.ts";
-import { Link, navigate } from "../lib/router.tsx";
+import { queryOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireNamespace, WireRepo, WireStored } from "../lib/wire.ts";
-import { Badge, Meter, Time } from "../parts/bits.tsx";
-import { SelectField, TextField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, ErrorNote, Page, Read } from "../parts/page.tsx";
+import { type Choice, Fields } from "../parts/form.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
+import { ListCard, useList } from "../parts/list.tsx";
+import { Badge, Empty, ErrorNote, Meter, Time } from "../parts/note.tsx";
+import { Card, Page, Read } from "../parts/page.tsx";
+import { repoPlace } from "./repo-place.tsx";
 
 const REFRESH_MS = 10_000;
+const NONE = [
+  "There is no repository here yet",
+  "Make a new one, or import one from another host.",
+] as const;
 
-export function RepositoriesPage({ parameters }: PageParameters) {
-  const { restPath, placeOf, may } = useAccount();
+export function RepositoriesPage({ parameters: { namespace } }: PageParameters) {
+  const { restPath, may } = useAccount();
   const path = restPath("/artifacts/namespaces?limit=200");
   const namespaces = useRest<WireNamespace[]>(path);
-  const { namespace: asked } = parameters;
-  const query = queryOf({ namespace: asked });
+  const query = queryOf({ namespace });
   return (
     <Page
       title="Repositories"
@@ -28,12 +31,10 @@ export function RepositoriesPage({ parameters }: PageParameters) {
       actions={
         may("artifacts.write") && (
           <>
-            <Link class="button small second" to={placeOf(`repositories/-/import${query}`)}>
-              Import
-            </Link>
-            <Link class="button small" to={placeOf(`repositories/-/new${query}`)}>
+            <ButtonLink to={`repositories/-/import${query}`}>Import</ButtonLink>
+            <ButtonLink isMain to={`repositories/-/new${query}`}>
               New repository
-            </Link>
+            </ButtonLink>
           </>
         )
       }
@@ -43,14 +44,15 @@ export function RepositoriesPage({ parameters }: PageParameters) {
           found.length === 0 ? (
             <>
               <Card>
-                <NoRepositories />
+                <Empty title={NONE[0]}>{NONE[1]}</Empty>
               </Card>
               <Stored />
             </>
           ) : (
             <InNamespace
-              namespaces={found.map(({ namespace }) => namespace)}
-              current={asked ?? found[0]?.namespace ?? ""}
+              key={namespace}
+              namespaces={found.map((one) => one.namespace)}
+              current={namespace ?? found[0]?.namespace ?? ""}
             />
           )
         }
@@ -59,86 +61,53 @@ export function RepositoriesPage({ parameters }: PageParameters) {
   );
 }
 
-function NoRepositories() {
-  return (
-    <Empty title="There is no repository here yet">
-      <p>Make a new one, or import one from another host.</p>
-    </Empty>
-  );
-}
-
 function InNamespace({ namespaces, current }: { namespaces: readonly string[]; current: string }) {
-  const { restPath, placeOf } = useAccount();
-  const [search, setSearch] = useState("");
-  const [cursors, setCursors] = useState<readonly string[]>([]);
-  const query = queryOf({ limit: "50", sort: "updated_at", search, cursor: cursors.at(-1) });
-  const repos = useRest<WireRepo[]>(
-    restPath(`/artifacts/namespaces/${encodeURIComponent(current)}/repos${query}`),
-    { everyMs: REFRESH_MS },
-  );
-  const find = (text: string) => {
-    setSearch(text);
-    setCursors([]);
-  };
-  const isEmpty = search === "" ? <NoRepositories /> : <Empty title="No name has this in it" />;
+  const { restPath, go } = useAccount();
+  const base = restPath(`/artifacts/namespaces/${encodeURIComponent(current)}/repos`);
+  const repos = useList<WireRepo>(base, {
+    everyMs: REFRESH_MS,
+    query: { limit: "50", sort: "updated_at" },
+    filters: { search: "" },
+  });
   return (
     <>
-      <Card>
-        <div class="filters">
-          <SelectField
-            label="Namespace"
-            value={current}
-            onChange={(name) => navigate(placeOf(`repositories/${encodeURIComponent(name)}`))}
-            options={namespaces.map((name) => ({ value: name, label: name }))}
+      <ListCard
+        list={repos}
+        label="Repositories"
+        noun="repository"
+        nouns="repositories"
+        filters={[{ name: "search", label: "Find a repository" }]}
+        beside={
+          <Fields
+            form={{ values: { current }, change: ({ current: to = "" }) => go(repoPlace(to)) }}
+            fields={[
+              {
+                ...{ name: "current", label: "Namespace" },
+                options: namespaces.map((name): Choice => [name, name]),
+              },
+            ]}
           />
-          <TextField label="Find a repository" value={search} onChange={find} />
-        </div>
-        <List
-          reading={repos}
-          label="Repositories"
-          noun="repository"
-          nouns="repositories"
-          keyOf={({ id }) => id}
-          empty={isEmpty}
-          onCursor={(cursor) => setCursors([...cursors, cursor])}
-          columns={[
-            { name: "Name", cell: (repo) => <NameOf repo={repo} namespace={current} /> },
-            { name: "Default branch", cell: ({ default_branch: branch }) => branch },
-            {
-              name: "Last push",
-              cell: ({ last_push_at: at }) => <Time at={at ?? undefined} />,
-            },
-            { name: "State", cell: (repo) => <RepoState repo={repo} /> },
-          ]}
-        />
-        {cursors.length > 0 && (
-          <button
-            type="button"
-            class="small second"
-            onClick={() => setCursors(cursors.slice(0, -1))}
-          >
-            Newer
-          </button>
-        )}
-      </Card>
-      {repos.hasAnswered && <Stored />}
+        }
+        empty={NONE}
+        none={["No name has this in it"]}
+        columns={{
+          Name: ({ name, description }) => (
+            <div>
+              <Link to={repoPlace(current, name)}>{name}</Link>
+              {description && <div class="quiet">{description}</div>}
+            </div>
+          ),
+          "Default branch": ({ default_branch: branch }) => branch,
+          "Last push": ({ last_push_at: at }) => <Time at={at} />,
+          State: (repo) => <RepoState repo={repo} />,
+        }}
+      />
+      {repos.reading.hasAnswered && <Stored />}
     </>
   );
 }
 
-function NameOf({ repo, namespace }: { repo: WireRepo; namespace: string }) {
-  const { placeOf } = useAccount();
-  const { name, description } = repo;
-  const place = `repositories/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
-  return (
-    <div>
-      <Link to={placeOf(place)}>{name}</Link>
-      {description && <div class="quiet">{description}</div>}
-    </div>
-  );
-}
-
-export function RepoState({ repo: { status, read_only: isReadOnly } }: { repo: WireRepo }) {
+function RepoState({ repo: { status, read_only: isReadOnly } }: { repo: WireRepo }) {
   if (status === "failed") return <Badge tone="bad">failed</Badge>;
   if (status !== "ready") return <Badge tone="busy">{status}</Badge>;
   return isReadOnly ? <Badge tone="quiet">read only</Badge> : <Badge tone="good">ready</Badge>;
@@ -146,7 +115,7 @@ export function RepoState({ repo: { status, read_only: isReadOnly } }: { repo: W
 
 function Stored() {
   const { restPath } = useAccount();
-  const stored = useRest<WireStored>(restPath("/artifacts/usage"), { everyMs: REFRESH_MS });
+  const stored = useRest<WireStored>(restPath("/artifacts/usage"), REFRESH_MS);
   return (
     <Card title="Limits">
       {stored.error && <ErrorNote error={stored.error} retry={stored.reload} />}

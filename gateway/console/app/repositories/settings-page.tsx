@@ -1,15 +1,14 @@
 /** Settings of a repository, and what destroys it. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { ask } from "../lib/rest.ts";
-import { navigate } from "../lib/router.tsx";
+import { ask, resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { CreatedRepo, WireRepoDetails } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { Check, Form, TextField } from "../parts/form.tsx";
+import { Form, FormCard, linesOf, useForm } from "../parts/form.tsx";
 import { Card } from "../parts/page.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, useRepo } from "./repo-place.ts";
+import { type RepoPlace, repoPlace, useRepo } from "./repo-place.tsx";
 
 interface SettingsProps {
   place: RepoPlace;
@@ -39,103 +38,64 @@ export function SettingsPage({ parameters }: PageParameters) {
 }
 
 function Settings({ place, repo, reload }: SettingsProps & { reload: () => void }) {
-  const [description, setDescription] = useState(repo.description ?? "");
-  const [branch, setBranch] = useState(repo.default_branch);
-  const [isReadOnly, setReadOnly] = useState(repo.read_only);
-  const [refs, setRefs] = useState(repo.protected_refs.join("\n"));
-  const [isSaved, setSaved] = useState(false);
+  const form = useForm({
+    description: repo.description ?? "",
+    default_branch: repo.default_branch,
+    protected_refs: repo.protected_refs.join("\n"),
+    read_only: repo.read_only,
+  });
   const save = async () => {
-    setSaved(false);
-    const json = {
-      description: description || null,
-      default_branch: branch,
-      read_only: isReadOnly,
-      protected_refs: refs
-        .split("\n")
-        .map((line) => line.trim())
-        .filter(Boolean),
-    };
-    await ask({ method: "PATCH", path: place.rest(""), json });
-    setSaved(true);
+    const { description, protected_refs: refs } = form.values;
+    const changed = { description: description || null, protected_refs: linesOf(refs) };
+    await ask({ method: "PATCH", path: place.rest(""), json: { ...form.values, ...changed } });
     reload();
+    return "Saved.";
   };
   return (
-    <Card title="Settings">
-      <Form submit="Save" onSubmit={save}>
-        <TextField
-          label="Description"
-          pointer="/description"
-          value={description}
-          onChange={setDescription}
-        />
-        <TextField
-          label="Default branch"
-          pointer="/default_branch"
-          value={branch}
-          onChange={setBranch}
-          required
-        />
-        <TextField
-          label="Protected refs"
-          hint="One on a line, such as refs/heads/main or refs/heads/release/*. Nobody may delete or force them."
-          pointer="/protected_refs"
-          value={refs}
-          onChange={setRefs}
-          rows={3}
-          isCode
-        />
-        <Check
-          label="Read only"
-          hint="Every push is refused"
-          isOn={isReadOnly}
-          onChange={setReadOnly}
-        />
-      </Form>
-      <p class="below" aria-live="polite">
-        {isSaved && "Saved."}
-      </p>
-    </Card>
+    <FormCard
+      title="Settings"
+      submit="Save"
+      onSubmit={save}
+      form={form}
+      fields={[
+        { name: "description", label: "Description" },
+        { name: "default_branch", label: "Default branch", required: true },
+        {
+          ...{ name: "protected_refs", label: "Protected refs", rows: 3, isCode: true },
+          hint: "One on a line, such as refs/heads/main or refs/heads/release/*. Nobody may delete or force them.",
+        },
+        { name: "read_only", label: "Read only", hint: "Every push is refused" },
+      ]}
+    />
   );
 }
 
 function Fork({ place, repo }: SettingsProps) {
-  const { placeOf } = useAccount();
-  const [name, setName] = useState(`${repo.name}-fork`);
-  const [isSmall, setSmall] = useState(false);
+  const { go } = useAccount();
+  const form = useForm({ name: `${repo.name}-fork`, default_branch_only: false });
   const fork = async () => {
-    const json = { name, default_branch_only: isSmall };
-    const { result } = await ask<CreatedRepo>({ method: "POST", path: place.rest("/fork"), json });
-    const own = `${encodeURIComponent(place.namespace)}/${encodeURIComponent(result.name)}`;
-    navigate(placeOf(`repositories/${own}`));
+    const request = { method: "POST", path: place.rest("/fork"), json: form.values } as const;
+    go(repoPlace(place.namespace, (await resultOf<CreatedRepo>(request)).name));
   };
   return (
     <Card title="Fork">
       <p class="quiet">A new repository of this namespace that begins as this one is now.</p>
-      <Form submit="Fork" onSubmit={fork}>
-        <TextField
-          label="Name of the fork"
-          pointer="/name"
-          value={name}
-          onChange={setName}
-          required
-        />
-        <Check label="Only the default branch" isOn={isSmall} onChange={setSmall} />
-      </Form>
+      <Form
+        submit="Fork"
+        onSubmit={fork}
+        form={form}
+        fields={[
+          { name: "name", label: "Name of the fork", required: true },
+          { name: "default_branch_only", label: "Only the default branch" },
+        ]}
+      />
     </Card>
   );
 }
 
 function Destroy({ place, repo }: SettingsProps) {
-  const { placeOf } = useAccount();
+  const { go } = useAccount();
   const [isPruned, setPruned] = useState(false);
-  const prune = async () => {
-    await ask({ method: "POST", path: place.rest("/prune") });
-    setPruned(true);
-  };
-  const remove = async () => {
-    await ask({ method: "DELETE", path: place.rest("") });
-    navigate(placeOf(`repositories/${encodeURIComponent(place.namespace)}`));
-  };
   return (
     <Card title="What cannot be undone">
       <div class="row">
@@ -150,7 +110,8 @@ function Destroy({ place, repo }: SettingsProps) {
           label="Prune"
           title="Prune the repository?"
           text="Objects that no branch or tag leads to are dropped soon. They cannot come back."
-          onConfirm={prune}
+          request={{ method: "POST", path: place.rest("/prune") }}
+          done={() => setPruned(true)}
         />
       </div>
       <p aria-live="polite">{isPruned && "The objects are dropped soon."}</p>
@@ -165,7 +126,8 @@ function Destroy({ place, repo }: SettingsProps) {
           title={`Delete ${repo.name}?`}
           text="Its files, its history and its tokens cannot come back."
           typed={repo.name}
-          onConfirm={remove}
+          request={{ method: "DELETE", path: place.rest("") }}
+          done={() => go(repoPlace(place.namespace))}
         />
       </div>
     </Card>

@@ -1,6 +1,5 @@
 /** Pages of the requests area. */
-import type { Pages } from "../lib/pages.ts";
-import { FindRequestPage } from "./find-request-page.tsx";
-import { RequestPage } from "./request-page.tsx";
+import type { Pages } from "../lib/router.ts";
+import { FindRequestPage, RequestPage } from "./request-page.tsx";
 
 export const pages: Pages = { "": FindRequestPage, ":id": RequestPage };

@@ -1,35 +1,36 @@
-/** The page of one request: its steps with times and outcomes, and its results. */
+/** The page of one request, found by its id: its steps with times and outcomes, and its results. */
+
+import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { WireStep, WireTrace } from "../lib/wire.ts";
-import { Badge, Facts, Time } from "../parts/bits.tsx";
-import { Card, Page, Read } from "../parts/page.tsx";
-import { Table } from "../parts/table.tsx";
-import { resultsOf } from "./results-of.ts";
+import { FormCard, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
+import { Table } from "../parts/list.tsx";
+import { Badge, Facts, Time } from "../parts/note.tsx";
+import { Card, Page, RestPage } from "../parts/page.tsx";
 
 /** The request may still run, and processes write its steps a moment later. */
 const REFRESH_MS = 3_000;
 
 export function RequestPage({ parameters: { id = "" } }: PageParameters) {
-  const { restPath, placeOf, user } = useAccount();
+  const { restPath, user } = useAccount();
   const below = `/requests/${encodeURIComponent(id)}`;
-  const path = user.is_administrator ? `/installation${below}` : restPath(below);
-  const trace = useRest<WireTrace>(path, { everyMs: REFRESH_MS });
   return (
-    <Page
-      title={`Request ${id}`}
-      above={{ label: "Requests", to: placeOf("requests") }}
+    <RestPage<WireTrace>
+      path={user.is_administrator ? `/installation${below}` : restPath(below)}
+      everyMs={REFRESH_MS}
       request={{ path: restPath(below) }}
+      title={`Request ${id}`}
+      above={["Requests", "requests"]}
     >
-      <Read reading={trace}>{({ steps }) => <Way steps={steps} />}</Read>
-    </Page>
+      {({ steps }) => <Way steps={steps} />}
+    </RestPage>
   );
 }
 
 function Way({ steps }: { steps: readonly WireStep[] }) {
-  const { account, placeOf } = useAccount();
+  const { account } = useAccount();
   const request = steps.find(({ way }) => way === "request");
   const lines = steps.filter(({ way }) => way === "log");
   const results = resultsOf(steps, account.id);
@@ -37,26 +38,37 @@ function Way({ steps }: { steps: readonly WireStep[] }) {
     <>
       <Card title="Request">
         <Facts
-          rows={[
-            request !== undefined && ["Route", <code key="route">{request.name}</code>],
-            request !== undefined && ["Answer", <Outcome key="answer" step={request} />],
-            request !== undefined && ["Took", <Figure key="took" ms={request.ms} />],
-            ["Came", <Time key="came" at={steps[0]?.at} />],
-            results.length > 0 && [
-              "Led to",
-              <ul key="results" class="lines">
+          of={{
+            Route: request && <code>{request.name}</code>,
+            Answer: request && <Outcome step={request} />,
+            Took: request && <Figure ms={request.ms} />,
+            Came: <Time at={steps[0]?.at} />,
+            "Led to": results.length > 0 && (
+              <ul class="lines">
                 {results.map(({ label, to }) => (
                   <li key={to}>
-                    <Link to={placeOf(to)}>{label}</Link>
+                    <Link to={to}>{label}</Link>
                   </li>
                 ))}
-              </ul>,
-            ],
-          ]}
+              </ul>
+            ),
+          }}
         />
       </Card>
       <Steps steps={steps.filter(({ way }) => way !== "log")} />
-      {lines.length > 0 && <LogLines lines={lines} />}
+      {lines.length > 0 && (
+        <Card title="Log lines">
+          <Table
+            label="Log lines"
+            rows={lines}
+            columns={{
+              Level: ({ level }) => level,
+              Line: ({ name }) => name,
+              Error: ({ error }) => error ?? "–",
+            }}
+          />
+        </Card>
+      )}
     </>
   );
 }
@@ -69,26 +81,19 @@ function Steps({ steps }: { steps: readonly WireStep[] }) {
     <Card title="Way">
       <Table
         label="Steps"
-        rows={steps.map((step, number) => ({ ...step, number }))}
-        keyOf={({ number }) => String(number)}
-        columns={[
-          {
-            name: "Step",
-            cell: ({ way, name, key }) => (
-              <>
-                {name} <Badge tone="quiet">{way}</Badge>
-                {key !== null && <code class="step-key">{key}</code>}
-              </>
-            ),
-          },
-          { name: "Began after", cell: (step) => <Figure ms={after(step)} /> },
-          { name: "Took", cell: ({ ms }) => <Figure ms={ms} /> },
-          {
-            name: "When",
-            cell: (step) => <Bar from={after(step) / whole} share={step.ms / whole} />,
-          },
-          { name: "Outcome", cell: (step) => <Outcome step={step} /> },
-        ]}
+        rows={steps}
+        columns={{
+          Step: ({ way, name, key }) => (
+            <>
+              {name} <Badge tone="quiet">{way}</Badge>
+              {key !== null && <code class="step-key">{key}</code>}
+            </>
+          ),
+          "Began after": (step) => <Figure ms={after(step)} />,
+          Took: ({ ms }) => <Figure ms={ms} />,
+          When: (step) => <Bar from={after(step) / whole} share={step.ms / whole} />,
+          Outcome: (step) => <Outcome step={step} />,
+        }}
       />
     </Card>
   );
@@ -116,24 +121,64 @@ function Outcome({ step: { status, error } }: { step: WireStep }) {
   return <Badge tone={error === null ? "good" : "bad"}>{text}</Badge>;
 }
 
-function LogLines({ lines }: { lines: readonly WireStep[] }) {
-  return (
-    <Card title="Log lines">
-      <Table
-        label="Log lines"
-        rows={lines.map((line, number) => ({ ...line, number }))}
-        keyOf={({ number }) => String(number)}
-        columns={[
-          { name: "Level", cell: ({ level }) => level },
-          { name: "Line", cell: ({ name }) => name },
-          { name: "Error", cell: ({ error }) => error ?? "–" },
-        ]}
-      />
-    </Card>
-  );
-}
-
 function Figure({ ms }: { ms: number }) {
   const text = ms < 100 ? ms.toFixed(1) : Math.round(ms).toLocaleString("en");
   return <span class="figure">{text} ms</span>;
+}
+
+export function FindRequestPage() {
+  const { go } = useAccount();
+  const form = useForm({ id: "" });
+  const show = async () => go(`requests/${encodeURIComponent(form.values.id.trim())}`);
+  return (
+    <Page
+      title="Requests"
+      lead="The steps of one request in gateway, actors, mail and workers, for three days."
+    >
+      <FormCard
+        submit="Show"
+        onSubmit={show}
+        form={form}
+        fields={[
+          {
+            ...{ name: "id", label: "Request id", isCode: true, required: true, autoFocus: true },
+            hint: "See the header X-Request-Id of every response, responses to webhooks, and the text below every error",
+          },
+        ]}
+      />
+    </Page>
+  );
+}
+
+interface Result {
+  label: string;
+  /** A path below the account. */
+  to: string;
+}
+
+/** Returns each result once, in the order of the steps. */
+export function resultsOf(steps: readonly WireStep[], accountId: string): Result[] {
+  const found = steps.map((step) => resultOf(step, accountId)).filter((one) => one !== undefined);
+  return [...new Map(found.map((one) => [one.to, one])).values()];
+}
+
+function resultOf({ name, key }: WireStep, accountId: string): Result | undefined {
+  const [kind] = name.split(" ");
+  if (kind === "crawl-job" && key !== null) return { label: `Crawl ${key}`, to: `crawls/${key}` };
+  if (!key?.startsWith(`${accountId}.`)) return undefined;
+  const [first = "", second = "", ...rest] = key.slice(accountId.length + 1).split(".");
+  const place = { app: first, className: second, name: rest.join(".") };
+  switch (kind) {
+    case "app":
+    case "app-entry":
+      return { label: `App ${first}`, to: `apps/${first}` };
+    case "agent":
+      return { label: `Agent ${second} ${place.name}`, to: agentPlace(place) };
+    case "agent-inbox":
+      return { label: `Webhooks of ${second} ${place.name}`, to: webhooksPlace(place) };
+    case "outgoing-webhook":
+      return { label: `Webhooks from ${second} ${place.name}`, to: `${webhooksPlace(place)}/sent` };
+    default:
+      return undefined;
+  }
 }

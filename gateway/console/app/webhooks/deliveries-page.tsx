@@ -1,101 +1,81 @@
-/** Events that came to one agent, filtered, and replayed one by one or many at once. */
+/** Events that came to one agent: filtered, replayed, and each with its headers and body. */
 import { useState } from "preact/hooks";
 import { agentPath, agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
-import type { PageParameters } from "../lib/pages.ts";
-import { ask } from "../lib/rest.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
-import type { WireDelivery } from "../lib/wire.ts";
-import { ActButton } from "../parts/act-button.tsx";
-import { Time } from "../parts/bits.tsx";
+import { resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import type { WireDelivery, WireDeliveryContent } from "../lib/wire.ts";
+import { ActButton, Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
-import { Form, SelectField, TextField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { agentOf, WebhookTabs } from "./agent-of.tsx";
-import { StatusBadge, statusOptions } from "./status.tsx";
-
-const REFRESH_MS = 3_000;
+import { Form, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
+import { ListCard, statesFilter, useList } from "../parts/list.tsx";
+import { Facts, State, Time } from "../parts/note.tsx";
+import { Card, Page, RestPage } from "../parts/page.tsx";
+import {
+  agentOf,
+  BodyCard,
+  HeadersCard,
+  type Step,
+  Timeline,
+  TONES,
+  webhooksFrame,
+} from "./status.tsx";
 
 export function DeliveriesPage(props: PageParameters) {
   const agent = agentOf(props);
-  const { restPath, placeOf, may } = useAccount();
-  const [status, setStatus] = useState("");
-  const [cursor, setCursor] = useState("");
-  const query = new URLSearchParams({ ...(status && { status }), ...(cursor && { cursor }) });
+  const { restPath, may } = useAccount();
   const base = restPath(`${agentPath(agent)}/deliveries`);
-  const path = `${base}?${query}`;
-  const reading = useRest<WireDelivery[]>(path, { everyMs: REFRESH_MS });
+  const list = useList<WireDelivery>(base, { everyMs: 3_000, filters: { status: "" } });
+  const { reload } = list.reading;
   const canWrite = may("apps.write");
-  const filter = (value: string) => {
-    setStatus(value);
-    setCursor("");
-  };
   return (
     <Page
-      title={agent.name}
-      above={{ label: "Webhooks", to: `${placeOf("webhooks")}?app=${agent.app}` }}
+      {...webhooksFrame(agent, "")}
       lead={
         <>
           To the class <code>{agent.className}</code> of {agent.app}.{" "}
-          <Link to={placeOf(agentPlace(agent))}>Show the agent's state</Link>
+          <Link to={agentPlace(agent)}>Show the agent's state</Link>
         </>
       }
-      request={{ path }}
-      actions={canWrite && <ReplayMany base={base} reload={reading.reload} />}
+      request={list}
+      actions={canWrite && <ReplayMany base={base} reload={reload} />}
     >
-      <WebhookTabs agent={agent} current="" />
-      <Card>
-        <div class="filters">
-          <SelectField
-            label="State"
-            value={status}
-            onChange={filter}
-            options={statusOptions(["waiting", "delivered", "failed"])}
-          />
-          {cursor && (
-            <button type="button" class="small second" onClick={() => setCursor("")}>
-              Back to the newest
-            </button>
-          )}
-        </div>
-        <List
-          reading={reading}
-          label="Deliveries"
-          noun="event"
-          keyOf={({ id }) => id}
-          onCursor={setCursor}
-          empty={<NoDelivery isFiltered={status !== ""} />}
-          columns={[
-            {
-              name: "Event",
-              cell: ({ id, event_type: type }) => (
-                <Link to={`${placeOf(webhooksPlace(agent))}/${id}`}>
-                  {type ?? "event"} #{id}
-                </Link>
-              ),
-            },
-            { name: "State", cell: ({ status: state }) => <StatusBadge status={state} /> },
-            { name: "From", cell: ({ source }) => source },
-            { name: "Tries", cell: (one) => triesOf(one) },
-            { name: "Size", cell: ({ body_bytes: bytes }) => formatBytes(bytes) },
-            { name: "Came", cell: ({ received_on: at }) => <Time at={at} /> },
-          ]}
-          actions={({ id, status: state }) =>
-            canWrite && (
-              <ActButton
-                request={{ method: "POST", path: `${base}/${id}/replay` }}
-                said="Replayed"
-                label={`Replay #${id}`}
-                isDisabled={state === "waiting"}
-                done={reading.reload}
-              />
-            )
-          }
-        />
-      </Card>
+      <ListCard
+        list={list}
+        label="Deliveries"
+        noun="event"
+        filters={[statesFilter(["waiting", "delivered", "failed"])]}
+        empty={[
+          "No event came to this agent",
+          "Events of the endpoints that the app declares are listed here when they come.",
+        ]}
+        none={["No delivery is in this state", "Choose another state, or all."]}
+        columns={{
+          Event: ({ id, event_type: type }) => (
+            <Link to={`${webhooksPlace(agent)}/${id}`}>
+              {type ?? "event"} #{id}
+            </Link>
+          ),
+          State: ({ status }) => <State of={status} tones={TONES} />,
+          From: ({ source }) => source,
+          Tries: triesOf,
+          Size: ({ body_bytes: bytes }) => formatBytes(bytes),
+          Came: ({ received_on: at }) => <Time at={at} />,
+        }}
+        actions={({ id, status }) =>
+          canWrite && (
+            <ActButton
+              request={{ method: "POST", path: `${base}/${encodeURIComponent(id)}/replay` }}
+              said="Replayed"
+              label={`Replay #${id}`}
+              isDisabled={status === "waiting"}
+              done={reload}
+            />
+          )
+        }
+      />
     </Page>
   );
 }
@@ -108,74 +88,121 @@ const triesOf = ({ attempts, replays, answer_status: answer }: WireDelivery) =>
     .filter(Boolean)
     .join(", ");
 
-function NoDelivery({ isFiltered }: { isFiltered: boolean }) {
-  return isFiltered ? (
-    <Empty title="No delivery is in this state">
-      <p>Choose another state, or all.</p>
-    </Empty>
-  ) : (
-    <Empty title="No event came to this agent">
-      <p>Events of the endpoints that the app declares are listed here when they come.</p>
-    </Empty>
-  );
-}
-
 function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   const [isOpen, setOpen] = useState(false);
-  const [status, setStatus] = useState("failed");
-  const [from, setFrom] = useState("");
-  const [to, setTo] = useState("");
   const [said, setSaid] = useState("");
+  const form = useForm({ status: "failed", from: "", to: "" });
   const replay = async () => {
-    const json = { ...(status && { status }), ...(from && { from }), ...(to && { to }) };
-    const asked = { method: "POST" as const, path: `${base}/replay`, json };
-    const { replayed } = (await ask<{ replayed: number }>(asked)).result;
+    const json = Object.fromEntries(Object.entries(form.values).filter(([, value]) => value));
+    const request = { method: "POST", path: `${base}/replay`, json } as const;
+    const { replayed } = await resultOf<{ replayed: number }>(request);
     setSaid(`${counted(replayed, "event")} replayed`);
     setOpen(false);
     reload();
   };
+  const close = () => setOpen(false);
   return (
     <>
-      <button type="button" class="small" onClick={() => setOpen(true)}>
+      <Button isMain onClick={() => setOpen(true)}>
         Replay many
-      </button>
+      </Button>
       <span class={said ? "" : "hidden"} role="status">
         {said}
       </span>
       {isOpen && (
-        <Dialog title="Replay many events" onClose={() => setOpen(false)}>
+        <Dialog title="Replay many events" onClose={close}>
           <p class="quiet">
             They are delivered again in the order in which they came, before newer ones.
           </p>
-          <Form submit="Replay" onSubmit={replay} onCancel={() => setOpen(false)}>
-            <SelectField
-              label="Which"
-              pointer="/status"
-              value={status}
-              onChange={setStatus}
-              options={[
-                { value: "failed", label: "Those that failed" },
-                { value: "delivered", label: "Those that were delivered" },
-                { value: "", label: "Both" },
-              ]}
-            />
-            <TextField
-              label="From number"
-              hint="The first one; empty is the oldest that is kept"
-              pointer="/from"
-              value={from}
-              onChange={setFrom}
-            />
-            <TextField
-              label="To number"
-              hint="The last one; empty is the newest"
-              pointer="/to"
-              value={to}
-              onChange={setTo}
-            />
-          </Form>
+          <Form
+            {...{ submit: "Replay", onSubmit: replay, onCancel: close }}
+            form={form}
+            fields={[
+              {
+                ...{ name: "status", label: "Which" },
+                options: [
+                  ["failed", "Those that failed"],
+                  ["delivered", "Those that were delivered"],
+                  ["", "Both"],
+                ],
+              },
+              {
+                ...{ name: "from", label: "From number" },
+                hint: "The first one; empty is the oldest that is kept",
+              },
+              {
+                ...{ name: "to", label: "To number" },
+                hint: "The last one; empty is the newest",
+              },
+            ]}
+          />
         </Dialog>
       )}
     </>
   );
+}
+
+export function DeliveryPage(props: PageParameters) {
+  const agent = agentOf(props);
+  const { id = "" } = props.parameters;
+  const { restPath, may } = useAccount();
+  const path = restPath(`${agentPath(agent)}/deliveries/${encodeURIComponent(id)}`);
+  return (
+    <RestPage<WireDeliveryContent>
+      path={path}
+      everyMs={3_000}
+      title={(event) => `${event?.event_type ?? "Event"} #${id}`}
+      above={[`Deliveries of ${agent.name}`, webhooksPlace(agent)]}
+      actions={({ status }, reload) =>
+        may("apps.write") && (
+          <ActButton
+            request={{ method: "POST", path: `${path}/replay` }}
+            said="Replayed"
+            label="Replay"
+            isDisabled={status === "waiting"}
+            done={reload}
+          />
+        )
+      }
+    >
+      {(delivery) => (
+        <>
+          <div class="columns">
+            <Card title="Event">
+              <Facts
+                of={{
+                  State: <State of={delivery.status} tones={TONES} />,
+                  From: delivery.source,
+                  "Id of the provider": <code>{delivery.event_id}</code>,
+                  Request: <code>{`${delivery.method} ${delivery.url}`}</code>,
+                  Size: formatBytes(delivery.body_bytes),
+                  Came: <Time at={delivery.received_on} />,
+                }}
+              />
+            </Card>
+            <Card title="What happened">
+              <Timeline steps={stepsOf(delivery)} />
+            </Card>
+          </div>
+          <BodyCard title="Body" of={delivery} />
+          <HeadersCard headers={delivery.headers} />
+        </>
+      )}
+    </RestPage>
+  );
+}
+
+function stepsOf(delivery: WireDeliveryContent): (Step | false)[] {
+  const { attempts, replays, last_attempt_on: lastOn, next_attempt_on: nextOn } = delivery;
+  const answer = delivery.answer_status;
+  return [
+    { at: delivery.received_on, tone: "quiet", what: "Came, and was stored" },
+    lastOn !== null && {
+      at: lastOn,
+      tone: delivery.status === "delivered" ? "good" : "bad",
+      what: `Try ${attempts}${replays > 0 ? `, after ${counted(replays, "replay")}` : ""}`,
+      detail: delivery.error ?? (answer === null ? undefined : `The agent answered ${answer}`),
+    },
+    nextOn !== null && { at: nextOn, tone: "busy", what: `Try ${attempts + 1}` },
+  ];
 }

@@ -1,11 +1,8 @@
 /** Pages of webhooks: those that came to an agent, and those that it sent. */
-import type { Pages } from "../lib/pages.ts";
-import { DeliveriesPage } from "./deliveries-page.tsx";
-import { DeliveryPage } from "./delivery-page.tsx";
-import { EndpointsPage } from "./endpoints-page.tsx";
-import { SentPage } from "./sent-page.tsx";
-import { SentWebhookPage } from "./sent-webhook-page.tsx";
-import { TestPage } from "./test-page.tsx";
+import type { Pages } from "../lib/router.ts";
+import { DeliveriesPage, DeliveryPage } from "./deliveries-page.tsx";
+import { EndpointsPage, TestPage } from "./endpoints-page.tsx";
+import { SentPage, SentWebhookPage } from "./sent-page.tsx";
 
 export const pages: Pages = {
   "": EndpointsPage,

@@ -1,121 +1,138 @@
-/** Webhooks that one agent sent, and a test for a receiver. */
-import { useState } from "preact/hooks";
+/** Webhooks that one agent sent, each with its tries, and a test for a receiver. */
 import { agentPath, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/pages.ts";
-import { ask } from "../lib/rest.ts";
-import { Link } from "../lib/router.tsx";
-import { useRest } from "../lib/use-rest.ts";
-import type { WireWebhook } from "../lib/wire.ts";
-import { Badge, Time } from "../parts/bits.tsx";
-import { Form, SelectField, TextField } from "../parts/form.tsx";
-import { List } from "../parts/list.tsx";
-import { Card, Empty, Page } from "../parts/page.tsx";
-import { agentOf, WebhookTabs } from "./agent-of.tsx";
-import { StatusBadge, statusOptions } from "./status.tsx";
-
-const REFRESH_MS = 3_000;
+import { formatBytes, formatDuration } from "../lib/format.ts";
+import { resultOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import type { WireTry, WireWebhook, WireWebhookContent } from "../lib/wire.ts";
+import { ActButton } from "../parts/button.tsx";
+import { FormCard, useForm } from "../parts/form.tsx";
+import { Link } from "../parts/link.tsx";
+import { ListCard, statesFilter, useList } from "../parts/list.tsx";
+import { Badge, Facts, State, Time } from "../parts/note.tsx";
+import { Card, Page, RestPage } from "../parts/page.tsx";
+import { agentOf, BodyCard, type Step, Timeline, TONES, webhooksFrame } from "./status.tsx";
 
 export function SentPage(props: PageParameters) {
   const agent = agentOf(props);
-  const { restPath, placeOf, may } = useAccount();
-  const [status, setStatus] = useState("");
-  const [cursor, setCursor] = useState("");
-  const query = new URLSearchParams({ ...(status && { status }), ...(cursor && { cursor }) });
+  const { restPath, may } = useAccount();
   const base = restPath(`${agentPath(agent)}/webhooks`);
-  const path = `${base}?${query}`;
-  const reading = useRest<WireWebhook[]>(path, { everyMs: REFRESH_MS });
+  const list = useList<WireWebhook>(base, { everyMs: 3_000, filters: { status: "" } });
   return (
-    <Page
-      title={agent.name}
-      above={{ label: "Webhooks", to: `${placeOf("webhooks")}?app=${agent.app}` }}
-      request={{ path }}
-    >
-      <WebhookTabs agent={agent} current="/sent" />
-      <Card>
-        <div class="filters">
-          <SelectField
-            label="State"
-            value={status}
-            onChange={(value) => {
-              setStatus(value);
-              setCursor("");
-            }}
-            options={statusOptions(["waiting", "arrived", "failed"])}
-          />
-        </div>
-        <List
-          reading={reading}
-          label="Sent webhooks"
-          noun="webhook"
-          keyOf={({ id }) => id}
-          onCursor={setCursor}
-          empty={
-            <Empty title={status ? "No webhook is in this state" : "The agent has sent none yet"}>
-              <p>
-                {status
-                  ? "Choose another state, or all."
-                  : "Its code sends them, and you can test."}
-              </p>
-            </Empty>
-          }
-          columns={[
-            {
-              name: "To",
-              cell: ({ id, url, is_test: isTest }) => (
-                <div>
-                  <Link to={`${placeOf(webhooksPlace(agent))}/sent/${id}`}>{url}</Link>{" "}
-                  {isTest && <Badge tone="quiet">test</Badge>}
-                </div>
-              ),
-            },
-            { name: "State", cell: ({ status: state }) => <StatusBadge status={state} /> },
-            { name: "Tries", cell: ({ attempts }) => attempts },
-            {
-              name: "Last answer",
-              cell: ({ last_try: last }) => last?.status ?? last?.error ?? "–",
-            },
-            { name: "Sent", cell: ({ created_on: at }) => <Time at={at} /> },
-          ]}
-        />
-      </Card>
-      {may("apps.write") && <Test base={base} reload={reading.reload} />}
+    <Page {...webhooksFrame(agent, "/sent")} request={list}>
+      <ListCard
+        list={list}
+        label="Sent webhooks"
+        noun="webhook"
+        filters={[statesFilter(["waiting", "arrived", "failed"])]}
+        empty={["The agent has sent none yet", "Its code sends them, and you can test."]}
+        none={["No webhook is in this state", "Choose another state, or all."]}
+        columns={{
+          To: ({ id, url, is_test: isTest }) => (
+            <div>
+              <Link to={`${webhooksPlace(agent)}/sent/${id}`}>{url}</Link>{" "}
+              {isTest && <Badge tone="quiet">test</Badge>}
+            </div>
+          ),
+          State: ({ status }) => <State of={status} tones={TONES} />,
+          Tries: ({ attempts }) => attempts,
+          "Last answer": ({ last_try: last }) => last?.status ?? last?.error ?? "–",
+          Sent: ({ created_on: at }) => <Time at={at} />,
+        }}
+      />
+      {may("apps.write") && <Test path={`${base}/test`} reload={list.reading.reload} />}
     </Page>
   );
 }
 
-function Test({ base, reload }: { base: string; reload: () => void }) {
-  const [url, setUrl] = useState("");
-  const [secret, setSecret] = useState("");
-  const [said, setSaid] = useState("");
+function Test({ path, reload }: { path: string; reload: () => void }) {
+  const form = useForm({ url: "", secret: "" });
   const send = async () => {
+    const { url, secret } = form.values;
     const json = { url, ...(secret && { secret }) };
-    const asked = { method: "POST" as const, path: `${base}/test`, json };
-    const { id } = (await ask<WireWebhook>(asked)).result;
-    setSaid(`Test #${id} is on its way.`);
+    const { id } = await resultOf<WireWebhook>({ method: "POST", path, json });
     reload();
+    return `Test #${id} is on its way.`;
   };
   return (
-    <Card title="Test a receiver">
-      <Form submit="Send a test" onSubmit={send}>
-        <TextField
-          label="Address"
-          type="url"
-          pointer="/url"
-          value={url}
-          onChange={setUrl}
-          required
-        />
-        <TextField
-          label="Secret"
-          hint="The name of a secret of the app, which signs it; empty: it is not signed"
-          pointer="/secret"
-          value={secret}
-          onChange={setSecret}
-          isCode
-        />
-        <p role="status">{said}</p>
-      </Form>
-    </Card>
+    <FormCard
+      title="Test a receiver"
+      submit="Send a test"
+      onSubmit={send}
+      form={form}
+      fields={[
+        { name: "url", label: "Address", type: "url", required: true },
+        {
+          ...{ name: "secret", label: "Secret", isCode: true },
+          hint: "The name of a secret of the app, which signs it; empty: it is not signed",
+        },
+      ]}
+    />
   );
 }
+
+export function SentWebhookPage(props: PageParameters) {
+  const agent = agentOf(props);
+  const { id = "" } = props.parameters;
+  const { restPath, may } = useAccount();
+  const path = restPath(`${agentPath(agent)}/webhooks/${encodeURIComponent(id)}`);
+  return (
+    <RestPage<WireWebhookContent>
+      path={path}
+      everyMs={3_000}
+      title={`Webhook #${id}`}
+      above={[`Sent by ${agent.name}`, `${webhooksPlace(agent)}/sent`]}
+      actions={({ status }, reload) =>
+        may("apps.write") && (
+          <ActButton
+            request={{ method: "POST", path: `${path}/resend` }}
+            said="Sent again"
+            label="Send again"
+            isDisabled={status === "waiting"}
+            done={reload}
+          />
+        )
+      }
+    >
+      {(webhook) => (
+        <>
+          <div class="columns">
+            <Card title="Webhook">
+              <Facts
+                of={{
+                  State: <State of={webhook.status} tones={TONES} />,
+                  To: <code>{webhook.url}</code>,
+                  "Header webhook-id": <code>{webhook.webhook_id}</code>,
+                  Size: formatBytes(webhook.payload_bytes),
+                  "Sent again": `${webhook.resends} times`,
+                  Made: <Time at={webhook.created_on} />,
+                }}
+              />
+            </Card>
+            <Card title="Tries">
+              <Timeline steps={stepsOf(webhook)} />
+            </Card>
+          </div>
+          <BodyCard title="Payload" of={webhook} />
+        </>
+      )}
+    </RestPage>
+  );
+}
+
+function stepsOf({ created_on: at, tries, next_attempt_on: nextOn }: WireWebhookContent) {
+  const ordered = tries.toSorted((one, other) => one.at.localeCompare(other.at));
+  const steps: (Step | false)[] = [
+    { at, tone: "quiet", what: "Made by the agent" },
+    ...ordered.map(stepOf),
+    nextOn !== null && { at: nextOn, tone: "busy", what: "Next try" },
+  ];
+  return steps;
+}
+
+const stepOf = ({ at, status, error, duration_ms: ms, answer }: WireTry): Step => ({
+  at,
+  tone: status !== null && status >= 200 && status < 300 ? "good" : "bad",
+  what: status === null ? "No answer" : `Answered ${status}`,
+  detail: [error, formatDuration(ms), answer].filter(Boolean).join("\n"),
+});

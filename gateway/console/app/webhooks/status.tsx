@@ -1,22 +1,36 @@
-/** The state of a webhook, and its tries on a line of time. */
+/** What the pages of webhooks share: whose they are, their states and tries, headers and bodies. */
 import type { ComponentChildren } from "preact";
+import { type AgentPlace, webhooksPlace } from "../apps/agent-place.ts";
+import type { PageParameters } from "../lib/router.ts";
 import type { WireDelivery, WireWebhook } from "../lib/wire.ts";
-import { Badge, Time, type Tone } from "../parts/bits.tsx";
+import { CopyButton } from "../parts/button.tsx";
+import { Table } from "../parts/list.tsx";
+import { CodeBlock, readable, Time, type Tone } from "../parts/note.tsx";
+import { Card } from "../parts/page.tsx";
 
-const TONES: Record<WireDelivery["status"] | WireWebhook["status"], Tone> = {
-  waiting: "busy",
-  delivered: "good",
-  arrived: "good",
-  failed: "bad",
-};
+export const agentOf = ({ parameters }: PageParameters): AgentPlace => ({
+  app: parameters.app ?? "",
+  className: parameters.className ?? "",
+  name: parameters.agent ?? "",
+});
 
-export function StatusBadge({
-  status,
-}: {
-  status: WireDelivery["status"] | WireWebhook["status"];
-}) {
-  return <Badge tone={TONES[status]}>{status}</Badge>;
+/** What the lists of one agent's webhooks begin with. */
+export function webhooksFrame(agent: AgentPlace, current: "" | "/sent") {
+  const base = webhooksPlace(agent);
+  const pages = [[base, "Came in"] as const, [`${base}/sent`, "Sent out"] as const];
+  return {
+    title: agent.name,
+    above: ["Webhooks", endpointsOf(agent.app)] as const,
+    tabs: { label: `Webhooks of ${agent.name}`, pages, current: base + current },
+  };
 }
+
+/** The page with the endpoints of an app. */
+export const endpointsOf = (app: string) => `webhooks?app=${encodeURIComponent(app)}`;
+
+export const TONES: Record<WireDelivery["status"] | WireWebhook["status"], Tone> = {
+  ...{ waiting: "busy", delivered: "good", arrived: "good", failed: "bad" },
+};
 
 export interface Step {
   at: string;
@@ -26,8 +40,8 @@ export interface Step {
 }
 
 /** What happened and what comes, the oldest first. */
-export function Timeline({ steps }: { steps: readonly (Step | false | null | undefined)[] }) {
-  const shown = steps.filter((step) => !!step);
+export function Timeline({ steps }: { steps: readonly (Step | false)[] }) {
+  const shown = steps.filter((step) => step !== false);
   return (
     <ol class="timeline">
       {shown.map(({ at, tone, what, detail }, index) => (
@@ -40,11 +54,43 @@ export function Timeline({ steps }: { steps: readonly (Step | false | null | und
   );
 }
 
-/** The states to choose from in a list. */
-export const statusOptions = (statuses: readonly string[]) => [
-  { value: "", label: "All" },
-  ...statuses.map((value) => ({
-    value,
-    label: value.slice(0, 1).toUpperCase() + value.slice(1),
-  })),
-];
+interface BodyProps {
+  title: string;
+  of: { body: string | null; body_encoding: "text" | "base64" };
+}
+
+export function BodyCard({ title, of: { body, body_encoding: encoding } }: BodyProps) {
+  return (
+    <Card title={title} actions={body && <CopyButton text={body} label="Copy the body" />}>
+      {!body ? (
+        <p class="quiet">{body === null ? "The body is kept no more." : "It has no body."}</p>
+      ) : (
+        <>
+          {encoding === "base64" && <p class="quiet">These bytes are no text: shown in base64.</p>}
+          <CodeBlock label={title} text={encoding === "text" ? readable(body) : body} />
+        </>
+      )}
+    </Card>
+  );
+}
+
+export function HeadersCard({ headers }: { headers: readonly { name: string; value: string }[] }) {
+  return (
+    <Card title="Headers">
+      {headers.length === 0 ? (
+        <p class="quiet">It has no headers.</p>
+      ) : (
+        <div class="compact">
+          <Table
+            label="Headers"
+            rows={headers}
+            columns={{
+              Header: ({ name }) => <code>{name}</code>,
+              Value: ({ value }) => <code>{value}</code>,
+            }}
+          />
+        </div>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,70 @@
+/** Links to pages of the console, which open without a load. */
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import { useContext, useEffect, useRef } from "preact/hooks";
+import { AccountContext, placeIn } from "../lib/account.tsx";
+import { addressOf, navigate } from "../lib/router.ts";
+
+interface LinkProps {
+  /** Below the account. */
+  to: string;
+  children: ComponentChildren;
+  class?: string;
+  "aria-current"?: "page" | undefined;
+}
+
+export function Link({ to, children, ...rest }: LinkProps) {
+  const view = useContext(AccountContext);
+  const place = view ? placeIn(view.account, to) : to;
+  const open = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
+    // A new tab or window is the browser's work.
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+      return;
+    event.preventDefault();
+    navigate(place);
+  };
+  return (
+    <a {...rest} href={addressOf(place)} onClick={open}>
+      {children}
+    </a>
+  );
+}
+
+/** A link that looks like a button. */
+export function ButtonLink({ isMain, ...link }: Omit<LinkProps, "class"> & { isMain?: boolean }) {
+  return <Link class={`button small ${isMain ? "" : "second"}`} {...link} />;
+}
+
+/** Links to the steps of a request. Outside of an account no such page exists. */
+export function RequestLink({ id }: { id: string }) {
+  if (!useContext(AccountContext)) return <code>{id}</code>;
+  return (
+    <Link to={`requests/${encodeURIComponent(id)}`}>
+      <code>{id}</code>
+    </Link>
+  );
+}
+
+export interface TabsProps {
+  label: string;
+  /** Path below the account, and name. */
+  pages: readonly (readonly [path: string, name: string])[];
+  current: string;
+}
+
+/** Links between the pages of one area. */
+export function Tabs({ label, pages, current }: TabsProps) {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a narrow screen not all tabs fit.
+    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [current]);
+  return (
+    <nav ref={nav} class="tabs" aria-label={label}>
+      {pages.map(([path, name]) => (
+        <Link key={path} to={path} aria-current={path === current ? "page" : undefined}>
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}

@@ -1,0 +1,199 @@
+/** Small parts of many pages: errors, empty lists, states, times, facts, bars, and text that scrolls. */
+import type { ComponentChildren } from "preact";
+import { absoluteTime, relativeTime } from "../lib/format.ts";
+import type { RestError } from "../lib/rest.ts";
+import { RequestLink } from "./link.tsx";
+
+/** Shows a refusal and what to do about it. */
+export function ErrorNote({ error, retry }: { error: RestError; retry?: () => void }) {
+  return (
+    <div class="note bad" role="alert">
+      <p class="preline">{error.message}</p>
+      <p>{adviceOn(error)}</p>
+      {error.requestId && (
+        <p class="quiet">
+          Request <RequestLink id={error.requestId} />
+        </p>
+      )}
+      {retry && (
+        <button type="button" class="small second" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+function adviceOn({ status }: RestError): string {
+  if (status === 0) return "Check that the platform runs and that you are online, then try again.";
+  if (status === 401) return "Your session has ended. Sign in again.";
+  if (status === 403)
+    return "Your role here does not permit this. Ask an administrator of the account.";
+  if (status === 404) return "It may have been deleted, or the address is mistyped.";
+  if (status === 429) return "Wait a moment: the limit of requests counts for the whole account.";
+  if (status >= 500)
+    return "This is a fault of the platform. Try again; the request below shows where it happened.";
+  return "Change what is named above, and try again.";
+}
+
+/** Says that something is wrong, and what it means. */
+export function Alarm({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="note bad" role="alert">
+      <p>
+        <strong>{title}</strong>
+      </p>
+      {children && <p>{children}</p>}
+    </div>
+  );
+}
+
+/** Says why a list is empty, and what to do next. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {typeof children === "string" ? <p>{children}</p> : children}
+    </div>
+  );
+}
+
+/** Holds the place of a value that is on its way, so that nothing jumps when it comes. */
+export function Skeleton({ lines = 3 }: { lines?: number }) {
+  return (
+    <div class="skeleton" role="status">
+      <span class="hidden">Loading</span>
+      {Array.from({ length: lines }, (_, index) => (
+        <span key={index} class="line" />
+      ))}
+    </div>
+  );
+}
+
+export type Tone = "good" | "bad" | "busy" | "quiet";
+
+/** A state in one word, with a colour that repeats it. */
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+/** The word of a state in the tone that a table has for it. */
+export function State<S extends string>({
+  of,
+  tones,
+}: {
+  of: S;
+  tones: Readonly<Record<S, Tone>>;
+}) {
+  return <Badge tone={tones[of]}>{of.replaceAll("_", " ")}</Badge>;
+}
+
+/** How long ago; the exact time is in its title. */
+export function Time({ at }: { at: string | number | null | undefined }) {
+  if (at == null) return <>never</>;
+  const ms = typeof at === "number" ? at : Date.parse(at);
+  return (
+    <time dateTime={new Date(ms).toISOString()} title={absoluteTime(ms)}>
+      {relativeTime(ms)}
+    </time>
+  );
+}
+
+/** Names with values; those without a value are left out. */
+export function Facts({ of }: { of: Readonly<Record<string, ComponentChildren>> }) {
+  return (
+    <dl class="facts">
+      {Object.entries(of)
+        .filter(([, value]) => value !== undefined && value !== false)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** Texts, one on a line. */
+export function Lines({ of, class: more = "" }: { of: readonly string[]; class?: string }) {
+  return (
+    <ul class={`lines ${more}`}>
+      {of.map((line, index) => (
+        <li key={index}>
+          <code>{line}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface MeterProps {
+  label: string;
+  used: number | undefined;
+  /** Null means no limit. */
+  limit: number | null | undefined;
+  format: (value: number) => string;
+}
+
+/** Shows how much of a limit is used. The meter reserves its space until the figure arrives. */
+export function Meter({ label, used, limit, format }: MeterProps) {
+  const share = limit && used !== undefined ? Math.min(1, used / limit) : 0;
+  return (
+    <div class="meter">
+      <span class="meter-label">{label}</span>
+      <span class="quiet">
+        {used === undefined ? "–" : format(used)}{" "}
+        {limit === null ? "used, no limit" : limit !== undefined && `of ${format(limit)}`}
+      </span>
+      {limit !== null && (
+        <progress class={share > 0.9 ? "full" : ""} aria-label={label} value={share} max={1} />
+      )}
+    </div>
+  );
+}
+
+interface ScrollProps {
+  label: string;
+  class?: string;
+  children: ComponentChildren;
+}
+
+/** A group and no region: a document may hold many, and regions are where readers jump to. */
+export function Scroll({ label, class: name = "scroll", children }: ScrollProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot scroll in every browser.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, nobody can scroll it by keyboard in Safari.
+    <div class={name} role="group" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}
+
+/** Text as it is. */
+export function CodeBlock({ label, text }: { label: string; text: string }) {
+  return (
+    <Scroll label={`${label}, as text`} class="code-block">
+      <pre>{text}</pre>
+    </Scroll>
+  );
+}
+
+export const JsonBlock = ({ label, value }: { label: string; value: unknown }) => (
+  <CodeBlock label={label} text={JSON.stringify(value, null, 2)} />
+);
+
+/** Resolves to the JSON of a text, or to undefined. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON in its usual form; other text stays as it is. */
+export function readable(text: string): string {
+  const value = parseJson(text);
+  return value === undefined ? text : JSON.stringify(value, null, 2);
+}

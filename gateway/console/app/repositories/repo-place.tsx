@@ -1,0 +1,149 @@
+/** The paths of a repository in the REST API and in the console, and what leads through it. */
+import { useAccount } from "../lib/account.tsx";
+import { type Query, queryOf } from "../lib/rest.ts";
+import type { PageParameters } from "../lib/router.ts";
+import { useRest } from "../lib/use-rest.ts";
+import type { WireRef, WireTreeEntry } from "../lib/wire.ts";
+import { Link } from "../parts/link.tsx";
+
+export interface RepoPlace {
+  namespace: string;
+  name: string;
+  /** A path of the REST API in this repository: `rest("/refs")`. */
+  rest: (path: string) => string;
+  /** The path of the REST API at which its tokens are made. */
+  tokens: string;
+  /** A page of this repository: `page("history", { ref })`. */
+  page: (path?: string, query?: Query) => string;
+}
+
+export function useRepo({ namespace = "", name = "" }: PageParameters["parameters"]): RepoPlace {
+  const { restPath } = useAccount();
+  const above = restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}`);
+  const own = repoPlace(namespace, name);
+  return {
+    ...{ namespace, name },
+    rest: (path) => `${above}/repos/${encodeURIComponent(name)}${path}`,
+    tokens: `${above}/tokens`,
+    page: (path = "", query = {}) => `${own}${path && `/${path}`}${queryOf(query)}`,
+  };
+}
+
+/** The page of a namespace, or of one of its repositories. */
+export const repoPlace = (namespace: string, name?: string) =>
+  ["repositories", namespace, ...(name === undefined ? [] : [name])]
+    .map(encodeURIComponent)
+    .join("/");
+
+/** A path of files for an address. */
+export const encodePath = (path: string) => path.split("/").map(encodeURIComponent).join("/");
+
+/** The short form of a commit's id. */
+export const shortHash = (hash: string) => hash.slice(0, 10);
+
+export const subjectOf = (message: string) => message.split("\n", 1)[0] || "(no message)";
+
+/** "refs/heads/main" as people write it. */
+export const shortRef = (name: string) => name.replace(/^refs\/(heads|tags)\//, "");
+
+interface PathBarProps {
+  place: RepoPlace;
+  reference: string | undefined;
+  path: string;
+}
+
+export function PathBar({ place, reference, path }: PathBarProps) {
+  if (path === "") return null;
+  const steps = path.split("/");
+  return (
+    <nav class="path-bar" aria-label="Path">
+      <Link to={place.page("", { ref: reference })}>{place.name}</Link>
+      {steps.map((step, index) => (
+        <span key={index}>
+          <span class="quiet"> / </span>
+          {index === steps.length - 1 ? (
+            <span aria-current="page">{step}</span>
+          ) : (
+            <Link
+              to={place.page(`tree/${encodePath(steps.slice(0, index + 1).join("/"))}`, {
+                ref: reference,
+              })}
+            >
+              {step}
+            </Link>
+          )}
+        </span>
+      ))}
+    </nav>
+  );
+}
+
+/** As many as fit a menu; another ref is reached by its address. */
+const REFS_MAX = 1_000;
+
+interface PickerProps {
+  label?: string;
+  place: RepoPlace;
+  value: string;
+  onChange: (ref: string) => void;
+}
+
+export function RefPicker({ label = "Branch or tag", place, value, onChange }: PickerProps) {
+  const { value: refs = [] } = useRest<WireRef[]>(place.rest(`/refs?limit=${REFS_MAX}`));
+  const of = (prefix: string) => refs.filter(({ name }) => name.startsWith(prefix));
+  const known = refs.some(({ name }) => name === value);
+  return (
+    <label class="ref-picker">
+      <span class="hidden">{label}</span>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {!known && (
+          <option value={value}>
+            {/^[0-9a-f]{40}$/.test(value) ? shortHash(value) : shortRef(value)}
+          </option>
+        )}
+        <Refs label="Branches" refs={of("refs/heads/")} />
+        <Refs label="Tags" refs={of("refs/tags/")} />
+      </select>
+    </label>
+  );
+}
+
+function Refs({ label, refs }: { label: string; refs: readonly WireRef[] }) {
+  if (refs.length === 0) return null;
+  return (
+    <optgroup label={label}>
+      {refs.map(({ name }) => (
+        <option key={name} value={name}>
+          {shortRef(name)}
+        </option>
+      ))}
+    </optgroup>
+  );
+}
+
+const FILE = "M5 2.500h6.500L15.500 6.500V17.500H5zM11.500 2.500v4h4";
+const FOLDER = "M2.500 5h5l2 2h8v9h-15z";
+const NAMES = {
+  tree: "Directory",
+  blob: "File",
+  exec: "File",
+  symlink: "Link",
+  gitlink: "Submodule",
+};
+
+export function FileIcon({ type }: { type: WireTreeEntry["type"] }) {
+  const isFolder = type === "tree" || type === "gitlink";
+  return (
+    <>
+      <svg
+        class={`icon ${isFolder ? "folder" : "file"}`}
+        viewBox="0 0 20 20"
+        aria-hidden="true"
+        focusable="false"
+      >
+        <path d={isFolder ? FOLDER : FILE} />
+      </svg>
+      <span class="hidden">{NAMES[type]}</span>
+    </>
+  );
+}
