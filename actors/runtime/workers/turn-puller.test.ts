@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../../schemas/limits.ts";
 import { STREAMS, taskSubject, turnSubject } from "../../../schemas/subjects.ts";
+import { readQueues } from "../../../scripts/queues/queues.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { shared, sharedWorker } from "../../../scripts/testing/shared-lane.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { readQueues } from "../observe/queues.ts";
 import { encodeTask } from "../tasks/task.ts";
 import type { TaskContext } from "./define-worker.ts";
 import type { WorkerHost } from "./worker-host.ts";
