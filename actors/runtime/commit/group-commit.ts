@@ -173,7 +173,8 @@ export class GroupCommit {
       puts.set(subject, at === null ? null : reminderText(at));
     }
     for (const [row, text] of change.rows) puts.set(subjects.row(address, row), text);
-    if (change.rows.size > 0) puts.set(subjects.rowMark(address), String(change.rowCommits));
+    const { rowMark } = change;
+    if (rowMark !== undefined) puts.set(subjects.rowMark(address), String(rowMark));
     puts.set(subjects.value(address), value.text ?? null);
     return puts;
   }
