@@ -50,6 +50,19 @@ export const StoredCommit = z.object({
   ),
 });
 
+/** Reads the puts of an entry of a stored commit. */
+export function readPuts(
+  subjects: StateSubjects,
+  { puts, removed }: { puts: Record<string, unknown>; removed: readonly string[] },
+): Puts {
+  const read: Puts = new Map();
+  for (const [key, value] of Object.entries(puts)) {
+    read.set(subjects.ofBucketKey(key), JSON.stringify(value));
+  }
+  for (const key of removed) read.set(subjects.ofBucketKey(key), null);
+  return read;
+}
+
 /** The changes of one owner by several commits, and where the first of those commits is. */
 interface Pending extends JournalEntry {
   oldest: Position;
