@@ -7,9 +7,9 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { systemClock } from "../actors/runtime/lib/clock.ts";
-import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { STREAMS } from "../schemas/subjects.ts";
+import { exposeQueues } from "../scripts/queues/queue-metrics.ts";
 import {
   startCluster,
   type TestNatsCluster,

@@ -8,12 +8,12 @@ import {
   listDeadLetters,
   retryDeadLetter,
 } from "../actors/runtime/mail/dead-letters.ts";
-import { readQueues, readStreams } from "../actors/runtime/observe/queues.ts";
 import { readSteps } from "../actors/runtime/observe/request-steps.ts";
 import { readShardOwners } from "../actors/runtime/placement/shard-owners.ts";
 import type { RequestTraces } from "../gateway/http/middleware/record-request.ts";
 import type { Operations } from "../gateway/platform/operations.ts";
 import type { DiskRoom } from "./disk-room.ts";
+import { readQueues, readStreams } from "./queues/queues.ts";
 
 export const requestTraces: RequestTraces = { inRequest, record: recordStep };
 

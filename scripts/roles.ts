@@ -5,7 +5,6 @@ import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../ac
 import { Bus, type Listeners } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { exposeGauge, exposeMeter } from "../actors/runtime/observe/metrics.ts";
-import { exposeQueues } from "../actors/runtime/observe/queue-metrics.ts";
 import { StepRecorder } from "../actors/runtime/observe/request-steps.ts";
 import { awaitData } from "../deploy/await-data.ts";
 import { openData } from "../deploy/open-data.ts";
@@ -15,6 +14,7 @@ import { STATE_BUCKETS } from "../schemas/limits.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
+import { exposeQueues } from "./queues/queue-metrics.ts";
 import type { Role } from "./settings.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";

@@ -72,7 +72,6 @@ export class ActorHost {
       (_, index) => new StateStore(bus, stateSubjects(stateBucket(index))),
     );
     this.#replays = this.#stores.map(({ subjects }) => new JournalReplay(bus, subjects));
-    this.#commits = this.#stores.map((store) => this.#newCommit(store));
     const drained = () => {
       for (const commit of this.#commits) commit.outboxDrained();
     };
@@ -90,6 +89,7 @@ export class ActorHost {
       deliver: (to, address, delivery) => this.#deliver(to, address, delivery),
       publish: (shard) => this.#relay.add(shard),
     });
+    this.#commits = this.#stores.map((store) => this.#newCommit(store));
     this.#activations = new Activations({
       definitions: parts.definitions,
       hosted: parts.hosted,
@@ -101,7 +101,7 @@ export class ActorHost {
         return this.#storeOf(number).load(definition, address);
       },
       markDirty: (activation) => this.#commitOf(activation.shard).add(activation),
-      publishLive: (address, texts) => this.#publishLive(address, texts),
+      publishLive: (shard, address, texts) => this.#publishLive(shard, address, texts),
       confirm: async (shard) => this.#owns(shard),
       answerRead: (shard, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
@@ -158,16 +158,13 @@ export class ActorHost {
   #newCommit({ subjects }: StateStore): GroupCommit {
     const { bus, clock, logger } = this.#parts;
     const hostId = () => this.placement.hostId;
-    const directMail = () => this.#directMail;
     return new GroupCommit({
       ...{ bus, subjects, clock, logger },
       host: {
         get id() {
           return hostId();
         },
-        get directMail() {
-          return directMail();
-        },
+        directMail: this.#directMail,
         shardOf: (activation) => this.#shards.get(activation.shard),
         committed: (shard) => this.#relay.add(shard),
         startAnew: () => this.placement.startAnew(),
@@ -353,14 +350,23 @@ export class ActorHost {
   /** Answers at once where the lease or the shard's loss decides; else reads the epoch. */
   #owns(shard: Shard): boolean | Promise<boolean> {
     if (shard.status === "gone") return false;
-    if (this.placement.holdsLease() && this.placement.hostId === shard.host) return true;
+    if (this.#surelyOwns(shard)) return true;
     shard.confirmation ??= this.#confirm(shard);
     return shard.confirmation;
   }
 
-  /** Waits for nobody: subscribers read the state again after a disconnection. */
-  #publishLive(address: string, texts: readonly string[]): void {
-    for (const text of texts) this.#parts.bus.publishFirst(liveSubject(address), text);
+  #surelyOwns(shard: Shard): boolean {
+    const { placement } = this;
+    return shard.status !== "gone" && placement.holdsLease() && placement.hostId === shard.host;
+  }
+
+  /**
+   * Waits for nobody: subscribers read the state again after a disconnection, and after an empty update. That stands for
+   * updates which may be older than those of the shard's next owner.
+   */
+  #publishLive(shard: Shard, address: string, texts: readonly string[]): void {
+    const shown = texts.length === 0 || this.#surelyOwns(shard) ? texts : [""];
+    for (const text of shown) this.#parts.bus.publishFirst(liveSubject(address), text);
   }
 
   async #confirm(shard: Shard): Promise<boolean> {

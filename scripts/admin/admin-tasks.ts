@@ -1,6 +1,7 @@
 /** `trunkline admin tasks`: shows waiting and running tasks of each lane, and their age. */
-import { type Lane, readQueues } from "../../actors/runtime/observe/queues.ts";
+
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
+import { type Lane, readQueues } from "../queues/queues.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";
 import { UsageError } from "./usage-error.ts";

@@ -2,7 +2,7 @@
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { Bus, BusLost } from "../../actors/runtime/bus/bus.ts";
-import { missingRight } from "../../actors/runtime/bus/missing-right.ts";
+import { missingRight } from "../queues/missing-right.ts";
 import { busOf } from "./bus-of.ts";
 
 export async function withBus<R>(

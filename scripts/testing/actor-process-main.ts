@@ -14,6 +14,7 @@ import { CHECKPOINT_MS } from "../../schemas/limits.ts";
 import { counterActor } from "./counter.ts";
 import { HoldingClock } from "./holding-clock.ts";
 import { ledgerActor } from "./ledger.ts";
+import { probeActor } from "./probe.ts";
 import { turnTakerActor } from "./turn-taker.ts";
 
 const READY_POLL_MS = 5;
@@ -24,7 +25,7 @@ const asked = once(process, "SIGTERM");
 const bus = await Bus.connect({ url, name: hostName });
 const host = new ActorHost({
   bus,
-  definitions: [counterActor, ledgerActor, siteActor, turnTakerActor],
+  definitions: [counterActor, ledgerActor, probeActor, siteActor, turnTakerActor],
   hostName,
   buckets: Number(buckets),
   clock,

@@ -6,10 +6,10 @@ import { ACCOUNT, AGENT_LIMITS, keyOf } from "../../../scripts/testing/agent-wor
 import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../../runtime/lib/clock.ts";
 import { BlobStore } from "../../runtime/store/blob-store.ts";
-import { SharedWrites } from "../../runtime/store/shared-writes.ts";
 import { appUsageActor } from "../app-usage/app-usage.ts";
 import { AgentLog, type NewRecord } from "./agent-log.ts";
 import { AgentRoom } from "./agent-room.ts";
+import { SharedWrites } from "./shared-writes.ts";
 
 describe("AgentLog", function () {
   this.timeout(120_000);

@@ -10,14 +10,9 @@ import { agentLogSubject, fnv1a32, STREAMS } from "../../../schemas/subjects.ts"
 import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 import type { BlobStore } from "../../runtime/store/blob-store.ts";
-import type { SharedWrites } from "../../runtime/store/shared-writes.ts";
-import {
-  type LogMessage,
-  LogTaken,
-  type NewLogMessage,
-  SubjectLog,
-} from "../../runtime/store/subject-log.ts";
 import type { AgentRoom } from "./agent-room.ts";
+import type { SharedWrites } from "./shared-writes.ts";
+import { type LogMessage, LogTaken, type NewLogMessage, SubjectLog } from "./subject-log.ts";
 
 /** The actions of one commit, by gateway. */
 export const CommitActions = z.object({

@@ -90,7 +90,6 @@ export class Activation implements Activated {
     return this.#actor !== undefined && this.isSettled && this.#deliveries.isEmpty;
   }
 
-  /** True when nothing is uncommitted and no call waits. Deliveries may wait: the bus keeps them. */
   get isSettled(): boolean {
     return !this.#open.dirty && this.#committing === undefined && this.#mailbox.length === 0;
   }
@@ -140,14 +139,13 @@ export class Activation implements Activated {
   /** The change to commit now, or undefined. No second one is taken until it is `committed`. */
   takeChange(): Change | undefined {
     if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
-    this.#committing = this.#open;
+    const change = this.#open;
+    this.#committing = change;
     this.#open = emptyChange();
-    if (this.#actor && this.#committing.rows.size > 0) {
-      this.#committing.rowCommits = ++this.#actor.rowCommits;
-    }
+    if (this.#actor && change.rows.size > 0) change.rowMark = ++this.#actor.rowMark;
     // Messages that a full change held up go on with the next change.
     if (this.#mailbox.length > 0 || !this.#deliveries.isEmpty) queueMicrotask(() => this.#resume());
-    return this.#committing;
+    return change;
   }
 
   /** The actor's value, as a commit stores it. Throws what `encodeActor` throws. */
@@ -282,6 +280,8 @@ export class Activation implements Activated {
     if (this.#careful) encodeState(this.definition, this.address, state);
     actor.state = deepFreeze(state);
     if (isDue) actor.reminders.delete(message);
+    // A replica that lags behind may still have the rows of the last life.
+    if (actor.life !== "living" && this.definition.rows) this.#open.rowMark = ++actor.rowMark;
     actor.life = "living";
     if (effects) {
       recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));

@@ -44,7 +44,7 @@ type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   hosted?: readonly AnyHostedDefinition[] | undefined;
   /** The activation has a change to commit. */
   markDirty(activation: Activation): void;
-  publishLive(address: string, texts: readonly string[]): void;
+  publishLive(shard: Shard, address: string, texts: readonly string[]): void;
   /** Reads an actor of the shard from the store. */
   load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
   /** True while this host surely owns the shard. */
@@ -194,7 +194,7 @@ export class Activations {
         clock: this.#clock,
         logger: this.#logger,
         markDirty: () => markDirty(activation),
-        publishLive: (texts) => publishLive(address, texts),
+        publishLive: (texts) => publishLive(shard, address, texts),
         answerRead: (...answer) => answerRead(shard, ...answer),
         bury: (delivery, error) => bury(address, delivery, error),
         restart: (waiting) => this.#restart(shard, activation, waiting),

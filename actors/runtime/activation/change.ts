@@ -23,8 +23,8 @@ export interface Change {
   /** JSON text by row; `null` removes it. */
   rows: Map<string, string | null>;
   rowBytes: number;
-  /** The count of commits with rows, which the mark beside the rows will hold. */
-  rowCommits: number;
+  /** The mark that is written beside the rows; undefined where the commit needs none. */
+  rowMark: number | undefined;
   /** Epoch ms by message; `null` takes the reminder back. */
   reminders: Map<string, number | null>;
   sends: Unsent[];
@@ -45,7 +45,7 @@ export const emptyChange = (): Change => ({
   dirty: false,
   rows: new Map(),
   rowBytes: 0,
-  rowCommits: 0,
+  rowMark: undefined,
   reminders: new Map(),
   sends: [],
   sendBytes: 0,
@@ -60,7 +60,7 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   dirty: earlier.dirty || later.dirty,
   rows: new Map([...earlier.rows, ...later.rows]),
   rowBytes: earlier.rowBytes + later.rowBytes,
-  rowCommits: later.rowCommits,
+  rowMark: later.rowMark,
   reminders: new Map([...earlier.reminders, ...later.reminders]),
   sends: [...earlier.sends, ...later.sends],
   sendBytes: earlier.sendBytes + later.sendBytes,

@@ -1,7 +1,7 @@
 /** Writes several messages to one stream as one, each fenced by a sequence: all of them are stored, or none is. */
 import { randomUUID } from "node:crypto";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
-import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BUS_REQUEST_MS } from "../../../schemas/limits.ts";
 import { changesNoActor } from "../../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 
@@ -73,6 +73,26 @@ export async function writeAtomically(
     lastHeaders.set("Nats-Batch-Commit", "1");
   }
   return askToStore(bus, last, { headers: lastHeaders, timeoutMs });
+}
+
+/** Stores any number of writes, in order, in as few batches as possible. The fence guards each batch as a whole. */
+export async function writeInBatches(
+  bus: Bus,
+  writes: Iterable<Write>,
+  fence: NonNullable<Write["expect"]>,
+): Promise<void> {
+  let batch: Write[] = [];
+  let bytes = 0;
+  for (const write of writes) {
+    if (batch.length >= BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) {
+      await writeAtomically(bus, batch);
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(batch.length === 0 ? { ...write, expect: fence } : write);
+    bytes += write.payload.length;
+  }
+  if (batch.length > 0) await writeAtomically(bus, batch);
 }
 
 async function askToStore(

@@ -11,7 +11,6 @@ import {
   type Msg,
   type MsgHdrs,
   type NatsConnection,
-  PermissionViolationError,
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
@@ -21,7 +20,6 @@ import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
 import { untilLeaderAnswers } from "./leader-answer.ts";
-import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions extends ConnectOptions {
@@ -87,7 +85,6 @@ export class Bus {
   #isTurnEnding = false;
   /** True in a turn whose messages must not overtake one that went to the server at once. */
   #isServerFirst = false;
-  readonly #requests: Requests;
   readonly #listeners: Listeners;
   readonly #subscriptions = new Set<BusSubscription>();
 
@@ -112,10 +109,8 @@ export class Bus {
     this.jetstream = jetstream;
     this.inboxes = inboxes;
     this.#listeners = listeners;
-    this.#requests = new Requests(connection, inboxes.answers);
     this.writeHold = new WriteHold(connection);
-    const closed = new BusLost("Cannot reach the bus: the connection is closed");
-    void connection.closed().then(() => this.#requests.rejectAll(closed));
+    void connection.closed().then(() => this.#loseRequests("the connection is closed"));
     void this.#watchStatus();
   }
 
@@ -229,9 +224,10 @@ export class Bus {
     payload: string | Uint8Array,
     options: { headers?: MsgHdrs; timeoutMs?: number } = {},
   ): Promise<Msg> {
-    const { headers, timeoutMs = BUS_REQUEST_MS } = options;
-    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
-    return this.#requests.ask(subject, payload, { headers, timeoutMs });
+    const { timeoutMs: timeout = BUS_REQUEST_MS, ...headers } = options;
+    return this.whileConnected(() =>
+      this.connection.request(subject, payload, { ...headers, timeout }),
+    );
   }
 
   /**
@@ -357,19 +353,19 @@ export class Bus {
     );
   }
 
+  #loseRequests(why: string): void {
+    const error = new BusLost(`Cannot reach the bus: ${why}`);
+    for (const reject of this.#waiting) reject(error);
+  }
+
   async #watchStatus(): Promise<void> {
     for await (const status of this.connection.status()) {
       if (status.type === "disconnect") {
         this.#connected = false;
         this.#lostAt = performance.now();
         this.#disconnections += 1;
-        const error = new BusLost("Cannot reach the bus: the connection was lost");
-        for (const reject of this.#waiting) reject(error);
-        this.#requests.rejectAll(error);
+        this.#loseRequests("the connection was lost");
         for (const listener of this.#disconnected) listener();
-      }
-      if (status.type === "error" && status.error instanceof PermissionViolationError) {
-        this.#requests.refuse(status.error.subject, status.error);
       }
       if (status.type === "reconnect") {
         this.#connected = true;

@@ -18,6 +18,7 @@ import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import { Bus } from "../bus/bus.ts";
 import { Epoch } from "../placement/epoch.ts";
 import { reminderText, scheduleOf } from "../shards/reminders.ts";
+import { JOURNAL_BYTES_MAX, JOURNAL_KEPT_BYTES_MAX } from "./journal.ts";
 import { JournalReplay } from "./journal-replay.ts";
 import { keysBeneath, RowNames } from "./stored-subjects.ts";
 
@@ -363,6 +364,27 @@ describe("the journal", function () {
     }
     const { rows } = await world.client.call(probe, "w", "setRow", { row: "x", value: "y" });
     expect(rows).to.equal(100);
+  });
+
+  it("keeps few bytes of commits that are in their keys, and opens with all of them after a kill", async () => {
+    await using world = await startWorld({ definitions });
+    const host = new ActorProcess({ url: world.url, name: "large" });
+    await host.ready;
+    const characters = Math.floor(ROW_BYTES_MAX * 0.9);
+    const rows = { from: 0, count: 8, characters };
+    const commits = Math.ceil((2 * JOURNAL_KEPT_BYTES_MAX) / (rows.count * characters));
+    for (let at = 0; at < commits; at++) {
+      await world.client.call(probe, `large.${at % 4}`, "fillRows", rows);
+      const { bytes } = await journalOf(world);
+      expect(bytes).to.be.below(JOURNAL_KEPT_BYTES_MAX + JOURNAL_BYTES_MAX + 4_000_000);
+    }
+    await host.kill();
+    await world.host({ name: "next" });
+    for (let at = 0; at < 4; at++) {
+      const row = { row: "more", value: "x" };
+      const answer = await world.client.call(probe, `large.${at}`, "setRow", row);
+      expect(answer).to.deep.equal({ rows: rows.count });
+    }
   });
 
   it("is written to the keys before an actor is loaded", async () => {

@@ -3,12 +3,11 @@
  * The first host that takes a shard from that release writes their commits to the shard's keys.
  */
 import { z } from "zod";
-import { BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
-import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
+import { type Write, writeInBatches } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import { layOver, type Puts, writesOf } from "./journal.ts";
+import { layOver, type Puts, readPuts, writesOf } from "./journal.ts";
 
 /** The header of a message that was copied from a journal: the sequence of the source message in the journal. */
 const CONTENT_HEADER = "Trunkline-Journal";
@@ -79,24 +78,16 @@ export class FirstJournals {
       else owners.set(entry.owner, [entry]);
     }
     const writes = await Promise.all(
-      Array.from(owners, ([owner, entries]) => this.#missing(owner, entries, fence)),
+      Array.from(owners, ([owner, entries]) => this.#missing(owner, entries)),
     );
-    let batch: Write[] = [];
-    for (const ofOwner of writes) {
-      if (batch.length + ofOwner.length > BATCH_MESSAGES_MAX) {
-        await writeAtomically(this.#bus, batch);
-        batch = [];
-      }
-      batch.push(...ofOwner);
-    }
-    if (batch.length > 0) await writeAtomically(this.#bus, batch);
+    await writeInBatches(this.#bus, writes.flat(), fence);
   }
 
   /**
-   * Returns the entries that are not in an owner's value yet. A host writes a value together with all its rows and
-   * reminders, so the content header of the value covers all of them.
+   * Returns the entries that are not in an owner's value yet. A host writes a value after all its rows and reminders, so
+   * the content header of the value covers all of them.
    */
-  async #missing(owner: string, entries: ReadEntry[], fence: Write["expect"]): Promise<Write[]> {
+  async #missing(owner: string, entries: ReadEntry[]): Promise<Write[]> {
     const { stream } = this.#subjects;
     const value = this.#subjects.ofBucketKey(owner);
     const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
@@ -109,8 +100,8 @@ export class FirstJournals {
     for (const entry of missing) layOver(puts, entry.puts);
     const from = { [CONTENT_HEADER]: String(missing.at(-1)?.sequence) };
     return writesOf(this.#subjects, puts).map((write) => ({
-      ...{ ...write, headers: { ...write.headers, ...from } },
-      ...(fence && { expect: fence }),
+      ...write,
+      headers: { ...write.headers, ...from },
     }));
   }
 
@@ -151,13 +142,9 @@ export async function readFirstJournal(
   for (; message; message = await bus.readNextOfLeader(stream, filter, message.seq + 1)) {
     if (message.subject === subjects.firstJournalNote(journal)) continue;
     const { number, entries } = FirstCommit.parse(message.json());
-    for (const { shard, owner, puts, removed } of entries) {
+    for (const { shard, owner, ...stored } of entries) {
       if (number < (note.lost[shard] ?? note.below)) continue;
-      const entry: ReadEntry = { owner, sequence: message.seq, puts: new Map() };
-      for (const [key, value] of Object.entries(puts)) {
-        entry.puts.set(subjects.ofBucketKey(key), JSON.stringify(value));
-      }
-      for (const key of removed) entry.puts.set(subjects.ofBucketKey(key), null);
+      const entry = { owner, sequence: message.seq, puts: readPuts(subjects, stored) };
       const ofShard = read.get(shard);
       if (ofShard) ofShard.push(entry);
       else read.set(shard, [entry]);

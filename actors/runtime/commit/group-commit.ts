@@ -12,7 +12,6 @@ import { type Change, directOf, isRetracted } from "../activation/change.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Gathering } from "../lib/gathering.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import type { DirectMail } from "../mail/direct-mail.ts";
 import { reminderText } from "../shards/reminders.ts";
@@ -22,10 +21,6 @@ import { HostJournal } from "./host-journal.ts";
 import { type JournalEntry, type Puts, writesOf } from "./journal.ts";
 import { outboxChanges } from "./outbox-changes.ts";
 
-/** The longest that a commit waits for callers to come back: more than a round trip, less than anybody notices. */
-const GATHER_MS_MAX = 5;
-/** Gathering may take this fraction of the last commit's duration. */
-const GATHER_TIME_SHARE = 0.5;
 /** Up to this number, single messages cost the server less than a batch, because each batch needs its own store. */
 const EARLY_SINGLY_MAX = 16;
 
@@ -56,7 +51,6 @@ export class GroupCommit {
   #running = false;
   /** The shards that the commit being written changes. */
   #committing: ReadonlySet<Shard> = new Set();
-  readonly #gathering: Gathering;
 
   constructor(parts: {
     bus: Bus;
@@ -70,10 +64,6 @@ export class GroupCommit {
     this.#host = host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
-    this.#gathering = new Gathering(parts.clock, {
-      timeShare: GATHER_TIME_SHARE,
-      msMax: GATHER_MS_MAX,
-    });
     this.journal = new HostJournal({
       ...parts,
       hostId: () => host.id,
@@ -84,7 +74,6 @@ export class GroupCommit {
   /** Adds the activation's change to the next commit. */
   add(activation: Activation): void {
     this.#dirty.add(activation);
-    this.#gathering.came(this.#dirty.size);
     this.#start();
   }
 
@@ -111,13 +100,7 @@ export class GroupCommit {
     for (;;) {
       if (!this.journal.hasRoom) await this.journal.room();
       const { taken, crowded } = this.#take();
-      if (taken.length > 0) {
-        const startedAt = this.#clock.monotonic();
-        await this.#commit(taken);
-        const tookMs = this.#clock.monotonic() - startedAt;
-        const last = { answered: taken.length, tookMs, waiting: this.#dirty.size };
-        await this.#gathering.pause(last);
-      }
+      if (taken.length > 0) await this.#commit(taken);
       // Mail within the host may be all that fills an outbox, and may itself wait for room there.
       const isStuck = (shard: Shard) => taken.length === 0 || crowdedBefore.has(shard);
       for (const shard of crowded) if (isStuck(shard)) this.#host.directMail.publishAll(shard);
@@ -174,7 +157,8 @@ export class GroupCommit {
       puts.set(subject, at === null ? null : reminderText(at));
     }
     for (const [row, text] of change.rows) puts.set(subjects.row(address, row), text);
-    if (change.rows.size > 0) puts.set(subjects.rowMark(address), String(change.rowCommits));
+    const { rowMark } = change;
+    if (rowMark !== undefined) puts.set(subjects.rowMark(address), String(rowMark));
     puts.set(subjects.value(address), value.text ?? null);
     return puts;
   }

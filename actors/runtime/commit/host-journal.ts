@@ -109,6 +109,19 @@ export class HostJournal {
     }
     journal.record(stored.value, payloads, entries);
     checkpoints.committed();
+    const below = journal.takeUnneeded();
+    if (below !== undefined) void this.#drop(journal.id, below);
+  }
+
+  /** Removes the messages before this sequence. If that fails, the stream's limit of messages remains. */
+  async #drop(id: string, below: number): Promise<void> {
+    const { bus, subjects, logger } = this.#parts;
+    const filter = { filter: subjects.journal(id), seq: below };
+    const { streams } = bus.jetstream;
+    await bus.writeHold.held;
+    await bus
+      .whileConnected(() => streams.purge(subjects.journalStream, filter))
+      .catch((error: unknown) => logger.warn({ err: error }, "old commits not removed"));
   }
 
   /** Stops the checkpoints. The next owners of the shards write the pending changes. */

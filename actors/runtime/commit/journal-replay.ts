@@ -1,13 +1,12 @@
 /** Writes the commits that a former owner left in its journal to the keys of a shard that this host takes. */
-import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
-import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
+import { type Write, writeInBatches } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Epoch, Source } from "../placement/epoch.ts";
 import { isForgotten } from "../state/stored-actor.ts";
 import { StoredSeal, sealChain } from "./chain.ts";
 import { FirstJournals, readFirstJournal } from "./first-journals.ts";
-import { layOver, type Puts, StoredCommit, writesOf } from "./journal.ts";
+import { layOver, type Puts, readPuts, StoredCommit, writesOf } from "./journal.ts";
 
 /** The newest put of each key, by shard and epoch, from journal messages that no checkpoint may have written yet. */
 type ReadJournal = Map<string, Puts>;
@@ -41,19 +40,8 @@ export class JournalReplay {
     if (firstJournals.length > 0) await this.#first.replay(shard, fence, firstJournals);
     if (!from) return;
     const read = await this.#seal(from.journal, by);
-    let batch: Write[] = [];
-    let bytes = 0;
-    for (const write of writesOf(this.#subjects, read.get(keyOf(shard, from.epoch)) ?? new Map())) {
-      if (batch.length >= BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX) {
-        await writeAtomically(this.#bus, batch);
-        batch = [];
-        bytes = 0;
-      }
-      // The stream stores a batch as a whole, so one fence guards the whole batch.
-      batch.push(batch.length === 0 ? { ...write, expect: fence } : write);
-      bytes += write.payload.length;
-    }
-    if (batch.length > 0) await writeAtomically(this.#bus, batch);
+    const puts: Puts = read.get(keyOf(shard, from.epoch)) ?? new Map();
+    await writeInBatches(this.#bus, writesOf(this.#subjects, puts), fence);
   }
 
   /** Removes a journal that no host writes to and no epoch names. */
@@ -125,14 +113,9 @@ async function readJournal(
     if (isSealed) break;
     const commit = StoredCommit.parse(stored);
     needed = commit.from;
-    const entries = commit.entries.map(({ shard, epoch, puts, removed }) => {
-      const all: Puts = new Map();
-      for (const [key, value] of Object.entries(puts)) {
-        all.set(subjects.ofBucketKey(key), JSON.stringify(value));
-      }
-      for (const key of removed) all.set(subjects.ofBucketKey(key), null);
-      return [keyOf(shard, epoch), all] as [string, Puts];
-    });
+    const entries = commit.entries.map(
+      (entry) => [keyOf(entry.shard, entry.epoch), readPuts(subjects, entry)] as [string, Puts],
+    );
     commits.push({ sequence: message.seq, entries });
   }
   const read: ReadJournal = new Map();

@@ -5,6 +5,7 @@ import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import {
   JOURNAL_BYTES_MAX,
+  JOURNAL_KEPT_BYTES_MAX,
   JOURNAL_OWNERS_MAX,
   Journal,
   type JournalEntry,
@@ -127,6 +128,32 @@ describe("Journal", () => {
     expect(journal.hasRoom).to.equal(true);
     journal.record(8, [""], many(JOURNAL_OWNERS_MAX - 1, JOURNAL_OWNERS_MAX));
     expect(journal.hasRoom).to.equal(false);
+  });
+
+  it("counts bytes, not characters", () => {
+    const journal = newJournal();
+    journal.record(1, ["é".repeat(JOURNAL_BYTES_MAX / 4)], [entry(newShard(), "a")]);
+    expect(journal.isHalfFull).to.equal(true);
+  });
+
+  it("takeUnneeded() names written commits past JOURNAL_KEPT_BYTES_MAX, once a stored commit says that they are", () => {
+    const journal = newJournal();
+    const shard = newShard();
+    const commit = (sequence: number, text: string) => {
+      journal.encode(sequence, sequence - 1, []);
+      journal.record(sequence, [text], [entry(shard, "a")]);
+      journal.checkpoint(ALL);
+      journal.written();
+    };
+    commit(1, "x".repeat(JOURNAL_KEPT_BYTES_MAX));
+    commit(2, "x");
+    expect(journal.takeUnneeded(), "at the limit").to.equal(undefined);
+    journal.encode(3, 2, []);
+    expect(journal.takeUnneeded(), "not stored yet").to.equal(undefined);
+    journal.record(3, ["x"], [entry(shard, "a")]);
+    expect(journal.takeUnneeded()).to.equal(3);
+    commit(4, "x".repeat(JOURNAL_KEPT_BYTES_MAX));
+    expect(journal.takeUnneeded(), "removed before").to.equal(undefined);
   });
 
   it("checkpoint() takes the longest pending first, each key with its newest value, and a value after its rows", () => {

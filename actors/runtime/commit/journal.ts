@@ -12,6 +12,11 @@ import type { Shard } from "../shards/shard.ts";
 
 /** Limits the bytes of commits that are not in their keys, so that a takeover reads them within a second. */
 export const JOURNAL_BYTES_MAX = 16_000_000;
+/**
+ * Limits the bytes of commits in the stream that are in their keys already. The limit of messages alone would keep
+ * 900 MB of large commits.
+ */
+export const JOURNAL_KEPT_BYTES_MAX = 32_000_000;
 /** Limits the actors and outboxes whose changes are not in their keys, because a takeover writes each of them. */
 export const JOURNAL_OWNERS_MAX = 5_000;
 
@@ -45,6 +50,19 @@ export const StoredCommit = z.object({
   ),
 });
 
+/** Reads the puts of an entry of a stored commit. */
+export function readPuts(
+  subjects: StateSubjects,
+  { puts, removed }: { puts: Record<string, unknown>; removed: readonly string[] },
+): Puts {
+  const read: Puts = new Map();
+  for (const [key, value] of Object.entries(puts)) {
+    read.set(subjects.ofBucketKey(key), JSON.stringify(value));
+  }
+  for (const key of removed) read.set(subjects.ofBucketKey(key), null);
+  return read;
+}
+
 /** The changes of one owner by several commits, and where the first of those commits is. */
 interface Pending extends JournalEntry {
   oldest: Position;
@@ -66,6 +84,10 @@ export class Journal {
   #writing = new Map<string, Pending>();
   #messages = 0;
   #bytes = 0;
+  /** The messages that no takeover reads, as the commit being stored says, and as the last stored commit says. */
+  #unneeded = { below: 0, bytes: 0 };
+  #surelyUnneeded = this.#unneeded;
+  #droppedBytes = 0;
 
   constructor(parts: { id: string; subjects: StateSubjects }) {
     this.id = parts.id;
@@ -110,7 +132,11 @@ export class Journal {
 
   /** Returns the payloads of a commit that follows the message `last`. The texts in `entries` are JSON already. */
   encode(number: number, last: number, entries: readonly JournalEntry[]): string[] {
-    const from = this.#oldest?.sequence ?? last + 1;
+    const { sequence: from, bytes: bytesBefore } = this.#oldest ?? {
+      sequence: last + 1,
+      bytes: this.#bytes,
+    };
+    this.#unneeded = { below: from, bytes: bytesBefore };
     const parts: string[][] = [[]];
     let bytes = 0;
     for (const text of entries.flatMap((entry) => this.#textsOf(entry))) {
@@ -128,13 +154,22 @@ export class Journal {
   /** Records a stored commit, whose first part is at this sequence. */
   record(sequence: number, payloads: readonly string[], entries: readonly JournalEntry[]): void {
     const at = { sequence, messages: this.#messages, bytes: this.#bytes };
+    this.#surelyUnneeded = this.#unneeded;
     this.#messages += payloads.length;
-    for (const { length } of payloads) this.#bytes += length;
+    for (const payload of payloads) this.#bytes += Buffer.byteLength(payload);
     for (const { shard, owner, puts } of entries) {
       const pending = this.#pending.get(owner) ?? { shard, owner, puts: new Map(), oldest: at };
       layOver(pending.puts, puts);
       this.#pending.set(owner, pending);
     }
+  }
+
+  /** Returns a sequence before which the stream has more than JOURNAL_KEPT_BYTES_MAX that nobody needs. */
+  takeUnneeded(): number | undefined {
+    const { below, bytes } = this.#surelyUnneeded;
+    if (bytes - this.#droppedBytes <= JOURNAL_KEPT_BYTES_MAX) return undefined;
+    this.#droppedBytes = bytes;
+    return below;
   }
 
   /**

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { LEASE_TTL_MS, SHARDS } from "../../../schemas/limits.ts";
 import { addressOf, shardOf } from "../../../schemas/subjects.ts";
+import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { startCluster } from "../../../scripts/testing/nats-server.ts";
@@ -8,6 +9,7 @@ import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { TcpProxy } from "../../../scripts/testing/tcp-proxy.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
+import { BusLiveUpdates } from "../bus/live.ts";
 import { systemClock } from "../lib/clock.ts";
 import { preferredHost } from "./rendezvous.ts";
 
@@ -149,6 +151,37 @@ describe("several hosts", function () {
     expect(lost.placement.holdsLease()).to.equal(true);
     await lost.stop();
     await proxy.stop();
+  });
+
+  it("show no update of a host that stood still while another took its shards", async () => {
+    await using world = await startWorld({ definitions });
+    const late = new ActorProcess({ url: world.url, name: "late" });
+    await late.ready;
+    const leaving = new AbortController();
+    const live = new BusLiveUpdates(world.bus);
+    const updates = await live.subscribe(probe, "watched", leaving.signal);
+    const patient = { deadlineMs: 60_000 };
+    const show = (text: string, note: boolean) =>
+      world.client.call(probe, "watched", "show", { text, note }, patient);
+    await show("first", true);
+    late.pause();
+    const shown = show("early", false);
+    // The late host has the call in its socket.
+    await world.bus.connection.flush();
+    const next = await world.host({ name: "next" });
+    await shown;
+    await show("newer", true);
+    late.resume();
+    await until("it has shards again", () => next.placement.openShards < SHARDS);
+    await show("last", true);
+    const seen: string[] = [];
+    for await (const update of updates) {
+      seen.push("value" in update ? update.value.text : "");
+      if (seen.includes("last")) break;
+    }
+    expect(seen.filter((text) => text !== "")).to.deep.equal(["first", "early", "newer", "last"]);
+    leaving.abort();
+    await late.stop();
   });
 
   it("do all of that on three servers with three replicas, also while one server is away", async () => {

@@ -4,7 +4,7 @@ import { counterActor } from "../../../scripts/testing/counter.ts";
 import { RememberedReplies } from "../calls/remembered-replies.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { deepFreeze } from "../lib/deep-freeze.ts";
-import { decodeActor, decodeRow, encodeActor, rowCommitsOf } from "./stored-actor.ts";
+import { decodeActor, decodeRow, encodeActor, rowMarkOf } from "./stored-actor.ts";
 
 const definition: AnyActorDefinition = counterActor;
 const noRows = new Map<string, string>();
@@ -47,9 +47,9 @@ describe("decodeActor()", () => {
       mail: 4,
       reminders: new Map([["tick", 12]]),
       replies,
-      rowCommits: 3,
+      rowMark: 3,
     });
-    expect(rowCommitsOf(text ?? "")).to.equal(3);
+    expect(rowMarkOf(text ?? "")).to.equal(3);
     const rows = new Map([["a.b c", decodeRow(definition, "5")]]);
     const actor = decodeActor(definition, text, rows);
     expect(actor.state).to.deep.equal({ count: 9, padding: 'é"\\\n' });

@@ -14,7 +14,7 @@ export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
 /**
  * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls
  * may be repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail.
- * `reminders`: when each is due, epoch ms. `rows`: how many commits wrote rows, as the mark beside the rows says.
+ * `reminders`: when each is due, epoch ms. `rows`: the mark that stands beside the rows (see `LoadedActor.rowMark`).
  */
 const StoredActor = z.object({
   rows: z.number().default(0),
@@ -40,8 +40,8 @@ export interface LoadedActor {
   rows: Map<string, unknown>;
   /** About the bytes of their texts: a replaced row counts as before. */
   rowBytes: number;
-  /** Commits that wrote rows. */
-  rowCommits: number;
+  /** Grows with each commit of rows and with each new life, so that a reader recognizes a replica that lags behind. */
+  rowMark: number;
 }
 
 /** The actor's value; undefined where nothing is to be stored. Throws what `encodeState` throws. */
@@ -53,14 +53,14 @@ export function encodeActor(
   if (actor.life === "gone") return undefined;
   const life =
     actor.life === "living"
-      ? `"rows":${actor.rowCommits},"state":${encodeState(definition, address, actor.state)}`
-      : '"forgotten":true';
+      ? `"rows":${actor.rowMark},"state":${encodeState(definition, address, actor.state)}`
+      : `"forgotten":true,"rows":${actor.rowMark}`;
   const reminders = JSON.stringify(Object.fromEntries(actor.reminders));
   return `{${life},"mail":${actor.mail},"reminders":${reminders},"replies":${actor.replies.toText()}}`;
 }
 
-/** Reads the count of commits that wrote rows from a value of `encodeActor`; 0 in values of the first release. */
-export const rowCommitsOf = (value: string) => Number(/^\{"rows":(\d+),/.exec(value)?.[1] ?? 0);
+/** Reads the mark of the rows from the value of a living actor; 0 in values of the first release. */
+export const rowMarkOf = (value: string) => Number(/^\{"rows":(\d+),/.exec(value)?.[1] ?? 0);
 
 /** Whether a value of `encodeActor` is that of a forgotten actor. */
 export const isForgotten = (value: string | undefined) =>
@@ -103,7 +103,7 @@ export function decodeActor(
     replies: new RememberedReplies(stored.replies),
     rows,
     rowBytes,
-    rowCommits: stored.rows,
+    rowMark: stored.rows,
   };
 }
 
@@ -135,7 +135,6 @@ function forget(actor: LoadedActor, goneAt: number): Effects["remind"] {
   actor.life = "forgotten";
   actor.rows.clear();
   actor.rowBytes = 0;
-  actor.rowCommits = 0;
   actor.reminders = new Map([[GONE, goneAt]]);
   return [...taken, [GONE, goneAt]];
 }

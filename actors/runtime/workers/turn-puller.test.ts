@@ -1,12 +1,11 @@
 import { expect } from "chai";
 import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../../schemas/limits.ts";
-import { STREAMS, taskSubject, turnSubject } from "../../../schemas/subjects.ts";
+import { STREAMS, turnSubject } from "../../../schemas/subjects.ts";
+import { readQueues } from "../../../scripts/queues/queues.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { shared, sharedWorker } from "../../../scripts/testing/shared-lane.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { readQueues } from "../observe/queues.ts";
-import { encodeTask } from "../tasks/task.ts";
 import type { TaskContext } from "./define-worker.ts";
 import type { WorkerHost } from "./worker-host.ts";
 
@@ -120,19 +119,6 @@ describe("TurnPuller", function () {
     await work();
     await Promise.all(said);
     expect(begun).to.deep.equal(Array(TASK_TRIES_MAX).fill("a fail"));
-  });
-
-  it("serves tasks that a client of an earlier version queues without a key", async () => {
-    await work();
-    const payload = encodeTask({
-      id: "old",
-      from: "test",
-      key: "a",
-      message: "say",
-      input: { text: "old" },
-    });
-    await world.bus.jetstream.jetstream().publish(taskSubject("shared", "lane"), payload);
-    await until("it has begun", () => begun.includes("a old"));
   });
 
   it("serves keys that are no subject tokens, each from its own queue", async () => {

@@ -84,18 +84,8 @@ export class WorkerHost {
         for (let slot = 0; slot < slots; slot++) {
           this.#slots.push(this.#serve(definition, source));
         }
-        if (definition.contract.inTurns) this.#serveUnkeyed(definition, lane);
       }
     }
-  }
-
-  /** Serves tasks that clients of an earlier version queue without their keys, one at a time. */
-  #serveUnkeyed(definition: AnyWorkerDefinition, lane: string): void {
-    const { bus, clock, logger } = this.#parts;
-    const consumer = taskConsumer(definition.contract.kind, lane);
-    const stopping = this.#stopping.signal;
-    const source = new TaskPuller({ bus, clock, logger, consumer, stopping });
-    this.#slots.push(this.#serve(definition, source));
   }
 
   #sourceOf(definition: AnyWorkerDefinition, lane: string, places: number): TaskSource {

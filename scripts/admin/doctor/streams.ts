@@ -1,7 +1,7 @@
 /** Looks at the streams of the bus: their copies, and the room that is left in them. */
 import { DiscardPolicy } from "@nats-io/jetstream";
-import { readStreams, type StreamFigures } from "../../../actors/runtime/observe/queues.ts";
 import { LOSABLE_STREAMS } from "../../../schemas/subjects.ts";
+import { readStreams, type StreamFigures } from "../../queues/queues.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
 /** The share of a stream's bytes from which it counts as nearly full. */

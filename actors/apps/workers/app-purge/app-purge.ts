@@ -9,7 +9,6 @@ import { outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { type Contract, envelope } from "../../../../schemas/contract.ts";
 import { agentLogSubjects, appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
-import { removeMessages } from "../../../runtime/bus/remove-messages.ts";
 import { keysBeneath } from "../../../runtime/commit/stored-subjects.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
@@ -27,6 +26,8 @@ export function appPurgeWorker({
   /** Number of state streams. */
   buckets: number;
 }) {
+  const purge = (stream: string, filter: string) =>
+    bus.whileConnected(() => bus.jetstream.streams.purge(stream, { filter }));
   return defineWorker(appPurge, {
     slots: { purge: SLOTS },
     handlers: {
@@ -39,8 +40,8 @@ export function appPurgeWorker({
           await send([envelope(outgoingWebhook, of, "clear", {})]);
         }
         for (const of of await keysOf(agentAlarm)) await call(agentAlarm, of, "set", {});
-        await removeMessages(bus, STREAMS.agents, agentLogSubjects(key));
-        await removeMessages(bus, STREAMS.appLogs, appLogSubject(key));
+        await purge(STREAMS.agents, agentLogSubjects(key));
+        await purge(STREAMS.appLogs, appLogSubject(key));
         await blobs.removeAll(`app.${key}`);
         const { accountId, app: name } = readAppKey(key);
         const purged = envelope(appUsage, accountId, "purged", { app: name });

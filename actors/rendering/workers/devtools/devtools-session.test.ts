@@ -20,9 +20,9 @@ import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { ask } from "../../../runtime/bus/ask.ts";
 import { Bus } from "../../../runtime/bus/bus.ts";
-import { FrameLink } from "../../../runtime/bus/frame-link.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { devtoolsSessionsActor } from "../../devtools-sessions/devtools-sessions.ts";
+import { FrameLink } from "../../lib/frame-link/frame-link.ts";
 import { DevtoolsWorker, sessionsOf } from "./devtools-worker.ts";
 import type { SessionLimits } from "./session-limits.ts";
 

@@ -25,9 +25,9 @@ import {
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { answerOn } from "../../../runtime/bus/answer.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
-import { FrameLink } from "../../../runtime/bus/frame-link.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
+import { FrameLink } from "../../lib/frame-link/frame-link.ts";
 import { onlyDomains } from "./allowed-domains.ts";
 import { answered } from "./answered.ts";
 import { CdpClient } from "./cdp-client.ts";

@@ -1,9 +1,9 @@
 /** Reads what waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
-import { STREAMS, sentSubject, turnSubjects } from "../../../schemas/subjects.ts";
-import { type Bus, NO_MESSAGE_FOUND } from "../bus/bus.ts";
-import { missingRight } from "../bus/missing-right.ts";
+import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
+import { STREAMS, sentSubject, turnSubjects } from "../../schemas/subjects.ts";
+import { missingRight } from "./missing-right.ts";
 
 /** A stream that does not say by then how its copies are counts as one that nobody can use: half of the above. */
 const STREAM_ANSWER_MS_MAX = 1_000;

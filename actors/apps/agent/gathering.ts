@@ -3,7 +3,7 @@
  * moment. One write then serves them and the callers that wait already, instead of one write for each half in turn.
  * PostgreSQL's commit_delay and commit_siblings follow the same rule.
  */
-import { type Clock, OVER } from "./clock.ts";
+import { type Clock, OVER } from "../../runtime/lib/clock.ts";
 
 /** Up to this many callers are not worth a pause. */
 const FEW = 8;

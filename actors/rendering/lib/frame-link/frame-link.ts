@@ -5,9 +5,8 @@
  * Each message on the bus holds a piece of one frame and its number, and is answered once its frame was taken. So the
  * sender knows how much is under way, and notices a lost message or a dead reader.
  */
-import type { Msg } from "@nats-io/transport-node";
-import { type Clock, OVER } from "../lib/clock.ts";
-import type { Bus } from "./bus.ts";
+import type { Bus, BusRequest } from "../../../runtime/bus/bus.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
 /** Bytes of one piece: half of what a message may have, so that other traffic gets between them. */
 export const LINK_PIECE_BYTES = 512 * 1024;
@@ -144,7 +143,7 @@ export class FrameLink {
     this.#room = Promise.withResolvers();
   }
 
-  #receive(message: Msg): void {
+  #receive(message: BusRequest): void {
     if (this.#over.signal.aborted) return;
     const data = Buffer.from(message.data.buffer, message.data.byteOffset, message.data.length);
     const kind = data[0];
@@ -181,7 +180,7 @@ export class FrameLink {
     this.#taking = this.#taking.then(() => this.#take(frame, message));
   }
 
-  async #take(frame: Buffer, message: Msg): Promise<void> {
+  async #take(frame: Buffer, message: BusRequest): Promise<void> {
     if (this.#over.signal.aborted) return;
     try {
       await this.#options.take(frame);

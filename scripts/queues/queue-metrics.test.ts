@@ -1,20 +1,14 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import {
-  addressOf,
-  deadSubject,
-  mailSubject,
-  STREAMS,
-  shardOf,
-} from "../../../schemas/subjects.ts";
-import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
-import { counter, counterActor } from "../../../scripts/testing/counter.ts";
-import { echo } from "../../../scripts/testing/echo.ts";
-import type { TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { stopProcess } from "../../../scripts/testing/process-children.ts";
-import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
-import { until } from "../../../scripts/testing/until.ts";
+import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { startWorld, type World } from "../testing/actor-world.ts";
+import { counter, counterActor } from "../testing/counter.ts";
+import { echo } from "../testing/echo.ts";
+import type { TestNatsServer } from "../testing/nats-server.ts";
+import { stopProcess } from "../testing/process-children.ts";
+import { SkippingClock } from "../testing/skipping-clock.ts";
+import { until } from "../testing/until.ts";
 import { exposeQueues, QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "./queue-metrics.ts";
 
 const address = addressOf("counter", "x");

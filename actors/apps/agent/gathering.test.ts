@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { expect } from "chai";
-import { systemClock } from "./clock.ts";
+import { systemClock } from "../../runtime/lib/clock.ts";
 import { Gathering } from "./gathering.ts";
 
 describe("Gathering", () => {

@@ -3,10 +3,10 @@
  * synced together. Each write keeps its own fence and fails alone.
  */
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
-import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
-import type { Bus } from "../bus/bus.ts";
-import type { Clock } from "../lib/clock.ts";
-import { Gathering } from "../lib/gathering.ts";
+import { type Write, WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+import type { Clock } from "../../runtime/lib/clock.ts";
+import { Gathering } from "./gathering.ts";
 
 /**
  * Up to this many writes go one by one. The stream syncs them in turn, and a batch of any size takes about as long as

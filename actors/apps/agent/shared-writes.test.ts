@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { agentLogSubject, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
-import { WriteRefused } from "../bus/atomic-batch.ts";
-import { systemClock } from "../lib/clock.ts";
+import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
+import { systemClock } from "../../runtime/lib/clock.ts";
 import { SharedWrites } from "./shared-writes.ts";
 import { LogTaken, SubjectLog } from "./subject-log.ts";
 

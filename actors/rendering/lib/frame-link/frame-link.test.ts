@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { until } from "../../../scripts/testing/until.ts";
-import { systemClock as clock } from "../lib/clock.ts";
-import { Bus } from "./bus.ts";
+import { startNats, type TestNatsServer } from "../../../../scripts/testing/nats-server.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { Bus } from "../../../runtime/bus/bus.ts";
+import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { FrameLink, type FrameLinkOptions, LINK_PIECE_BYTES } from "./frame-link.ts";
 
 const FRAME_BYTES_MAX = 4 * LINK_PIECE_BYTES;

@@ -4,10 +4,10 @@
  */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import { declaredMetric, type MetricName } from "../../../schemas/metrics.ts";
-import type { Bus } from "../bus/bus.ts";
-import type { Clock } from "../lib/clock.ts";
-import { exposeGauge } from "./metrics.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import type { Clock } from "../../actors/runtime/lib/clock.ts";
+import { exposeGauge } from "../../actors/runtime/observe/metrics.ts";
+import { declaredMetric, type MetricName } from "../../schemas/metrics.ts";
 import { type Lane, type Queues, readQueues, type StreamFigures } from "./queues.ts";
 
 /** Figures of the bus are asked for this often at most, however many ask for metrics. */
