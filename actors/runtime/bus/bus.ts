@@ -11,6 +11,7 @@ import {
   type Msg,
   type MsgHdrs,
   type NatsConnection,
+  PermissionViolationError,
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
@@ -20,6 +21,7 @@ import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
 import { untilLeaderAnswers } from "./leader-answer.ts";
+import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions extends ConnectOptions {
@@ -85,6 +87,7 @@ export class Bus {
   #isTurnEnding = false;
   /** True in a turn whose messages must not overtake one that went to the server at once. */
   #isServerFirst = false;
+  readonly #requests: Requests;
   readonly #listeners: Listeners;
   readonly #subscriptions = new Set<BusSubscription>();
 
@@ -109,8 +112,10 @@ export class Bus {
     this.jetstream = jetstream;
     this.inboxes = inboxes;
     this.#listeners = listeners;
+    this.#requests = new Requests(connection, inboxes.answers);
     this.writeHold = new WriteHold(connection);
-    void connection.closed().then(() => this.#loseRequests("the connection is closed"));
+    const closed = new BusLost("Cannot reach the bus: the connection is closed");
+    void connection.closed().then(() => this.#requests.rejectAll(closed));
     void this.#watchStatus();
   }
 
@@ -224,10 +229,9 @@ export class Bus {
     payload: string | Uint8Array,
     options: { headers?: MsgHdrs; timeoutMs?: number } = {},
   ): Promise<Msg> {
-    const { timeoutMs: timeout = BUS_REQUEST_MS, ...headers } = options;
-    return this.whileConnected(() =>
-      this.connection.request(subject, payload, { ...headers, timeout }),
-    );
+    const { headers, timeoutMs = BUS_REQUEST_MS } = options;
+    if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
+    return this.#requests.ask(subject, payload, { headers, timeoutMs });
   }
 
   /**
@@ -353,19 +357,19 @@ export class Bus {
     );
   }
 
-  #loseRequests(why: string): void {
-    const error = new BusLost(`Cannot reach the bus: ${why}`);
-    for (const reject of this.#waiting) reject(error);
-  }
-
   async #watchStatus(): Promise<void> {
     for await (const status of this.connection.status()) {
       if (status.type === "disconnect") {
         this.#connected = false;
         this.#lostAt = performance.now();
         this.#disconnections += 1;
-        this.#loseRequests("the connection was lost");
+        const error = new BusLost("Cannot reach the bus: the connection was lost");
+        for (const reject of this.#waiting) reject(error);
+        this.#requests.rejectAll(error);
         for (const listener of this.#disconnected) listener();
+      }
+      if (status.type === "error" && status.error instanceof PermissionViolationError) {
+        this.#requests.refuse(status.error.subject, status.error);
       }
       if (status.type === "reconnect") {
         this.#connected = true;
