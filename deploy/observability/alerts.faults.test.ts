@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { recordStep } from "../../actors/runtime/lib/trace.ts";
 import { exposeGauge, exposeMeter } from "../../actors/runtime/observe/metrics.ts";
-import { exposeQueues } from "../../actors/runtime/observe/queue-metrics.ts";
+import { exposeQueues } from "../../scripts/queues/queue-metrics.ts";
 import { STEPS_PER_REQUEST_MAX, StepRecorder } from "../../actors/runtime/observe/request-steps.ts";
 import { requestMetrics } from "../../gateway/http/middleware/request-metrics.ts";
 import { RequestCounts } from "../../gateway/http/request-counts.ts";
