@@ -35,6 +35,7 @@ export const METRICS = {
     labels: COUNTED,
   },
   actors_shards: { type: "gauge", help: "Shards that this process owns" },
+  shards: { type: "gauge", help: "Shards of the whole installation" },
   actors_activations: { type: "gauge", help: "Actors in memory" },
   app_processes: { type: "gauge", help: "Processes of apps" },
   browser_messages_total: {

@@ -9,7 +9,6 @@ import {
   deadSubject,
   mailSubject,
   STREAMS,
-  shardOf,
 } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -151,7 +150,7 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   } else {
     await writeAtomically(bus, [
       {
-        subject: mailSubject(shardOf(address), address),
+        subject: mailSubject(bus.shardOf(address), address),
         payload: JSON.stringify({ from, message, input }),
         headers,
       },

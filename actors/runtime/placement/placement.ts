@@ -4,7 +4,7 @@
  */
 import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../../schemas/limits.ts";
+import { PLACEMENT_PREFETCH, READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
@@ -69,7 +69,7 @@ export class Placement {
       isGone: (host) => this.#isGone(host),
       known: () => this.#epochs.values(),
       readAll: () =>
-        Promise.all(Array.from({ length: SHARDS }, (_, shard) => this.#readEpoch(shard))),
+        Promise.all(Array.from({ length: this.#shards }, (_, shard) => this.#readEpoch(shard))),
       remove: (host) => parts.host.forgetJournal(host),
     });
     this.#lease = new HostLease({
@@ -106,7 +106,7 @@ export class Placement {
 
   /** True once every shard has an owner whose lease lives, as far as this host knows. */
   get isComplete(): boolean {
-    for (let shard = 0; shard < SHARDS; shard++) {
+    for (let shard = 0; shard < this.#shards; shard++) {
       const host = this.#epochs.get(shard)?.owner;
       if (!host || !this.#hosts.isAlive(host)) return false;
       if (host === this.#lease.id && !this.#open.has(shard)) return false;
@@ -170,6 +170,10 @@ export class Placement {
    */
   startAnew(): void {
     this.#lease.startAnew();
+  }
+
+  get #shards(): number {
+    return this.#bus.layout.shards;
   }
 
   get #firstStore(): StateStore {
@@ -251,7 +255,7 @@ export class Placement {
     // A shard that a host takes without a living lease is free at once.
     if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
     const staying = this.#hosts.staying();
-    for (let shard = 0; shard < SHARDS; shard++) {
+    for (let shard = 0; shard < this.#shards; shard++) {
       if (this.#moving.has(shard)) continue;
       const preferred = preferredHost(shard, staying);
       const owner = this.#epochs.get(shard)?.owner ?? undefined;
