@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
-import { headers, NoRespondersError } from "@nats-io/transport-node";
+import { headers, RequestError } from "@nats-io/transport-node";
 import { z } from "zod";
 import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import {
@@ -77,7 +77,8 @@ export async function readLayout(jetstream: JetStreamManager): Promise<DataLayou
     return { shards, stateStreams };
   } catch (error) {
     // Nobody answers for a stream that does not exist.
-    if (error instanceof NoRespondersError || isAbsent(error)) return undefined;
+    const isNobody = error instanceof RequestError && error.isNoResponders();
+    if (isNobody || isAbsent(error)) return undefined;
     throw error;
   }
 }

@@ -17,7 +17,7 @@ export const SHARDS_MAX = 4_096;
 /** The default number of state streams, each with its journal: one is enough for one machine. */
 export const STATE_STREAMS = 1;
 /** The rights of roles name each of these streams. */
-export const STATE_STREAMS_MAX = 8;
+export const STATE_STREAMS_MAX = 64;
 /**
  * A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone
  * ends sooner.

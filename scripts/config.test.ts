@@ -206,7 +206,7 @@ describe("config", () => {
   it("configFromEnvironment() reads the layout of the data, from the smallest numbers to the largest", () => {
     for (const [shards, stateStreams] of [
       [8, 1],
-      [4_096, 8],
+      [4_096, 64],
     ] as const) {
       const { layout } = configFromEnvironment({
         TRUNKLINE_SHARDS: String(shards),
@@ -224,8 +224,8 @@ describe("config", () => {
     ...["4", "100", "8192", "64.0", "-64", "0x40", "many"].map(
       (value) => ["TRUNKLINE_SHARDS", value, "a power of two from 8 to 4096"] as const,
     ),
-    ...["0", "3", "16", "one"].map(
-      (value) => ["TRUNKLINE_STATE_STREAMS", value, "a power of two from 1 to 8"] as const,
+    ...["0", "3", "128", "one"].map(
+      (value) => ["TRUNKLINE_STATE_STREAMS", value, "a power of two from 1 to 64"] as const,
     ),
     ["TRUNKLINE_ROLES", "gateway,cook", "roles of gateway, actors, browser, separated by commas"],
     ...["10.0.0.1", "10.0.0.0/33", "example.com/8", "fd00::/129", "10.0.0.0/-1", "/8"].flatMap(
