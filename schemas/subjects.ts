@@ -290,6 +290,8 @@ export function stateSubjects(bucket: string) {
     outbox: (shard: number) => `${prefix}outbox.${shard}`,
     lease: (host: string) => `${prefix}lease.${host}`,
     leases: `${prefix}lease.*`,
+    member: (host: string) => `${prefix}member.${host}`,
+    members: `${prefix}member.*`,
     epochs: `${prefix}epoch.*`,
     /** The commits of one host, in a stream of their own. */
     journalStream: `JOURNAL_${bucket}`,
@@ -325,9 +327,9 @@ export type StateSubjects = ReturnType<typeof stateSubjects>;
 export const stateBucket = (index: number) => `state-${index}`;
 /** True for the name of a stream that holds states of actors. */
 export const isState = (stream: string) => stream.startsWith("KV_state-");
-/** True for keys of a state stream that change without a commit: leases, and reminders that the bus fires. */
+/** True for keys of a state stream that change without a commit: leases, members, and reminders that the bus fires. */
 export const changesNoActor = (subject: string) =>
-  /^\$KV\.state-\d+\.(lease|fired)\./.test(subject);
+  /^\$KV\.state-\d+\.(lease|member|fired)\./.test(subject);
 
 /** The format of the stored data, in the first state stream. */
 export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
