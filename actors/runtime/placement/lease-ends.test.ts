@@ -5,6 +5,7 @@ import { startWorld, type World } from "../../../scripts/testing/actor-world.ts"
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import type { ActorHost } from "../actor-host.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
 import { StateStore } from "../state/state-store.ts";
@@ -111,7 +112,7 @@ describe("LeaseEnds", function () {
 
   it("hosts hear of joins and ends, and of no renewal", async () => {
     await using own = await startWorld({ definitions: [counterActor] });
-    const hosts = [];
+    const hosts: ActorHost[] = [];
     for (const name of ["a", "b", "c"]) hosts.push(await own.host({ name, complete: false }));
     await until("the shards are at rest", () => {
       const open = hosts.reduce((sum, { placement }) => sum + placement.openShards, 0);
