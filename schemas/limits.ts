@@ -14,6 +14,11 @@ export const SHARDS = 64;
 export const SHARDS_MIN = 8;
 /** Each shard costs its owner two readers, and each process some memory. */
 export const SHARDS_MAX = 4_096;
+/**
+ * Shards that a host takes at a time, and readers of mail and reminders that begin at a time: of thousands at once, many
+ * would get no answer in time.
+ */
+export const SHARD_STARTS_MAX = 64;
 /** The default number of state streams, each with its journal: one is enough for one machine. */
 export const STATE_STREAMS = 1;
 /** The rights of roles name each of these streams. */

@@ -107,13 +107,11 @@ export const Settings = z.object({
     .transform(Number)
     .meta({ description: "Copies of every stream; 3 on a cluster" }),
   TRUNKLINE_SHARDS: powerOfTwo(SHARDS_MIN, SHARDS_MAX).meta({
-    description:
-      "Number of shards, the units in which hosts divide the actors: a power of two, some ten for each process with the role `actors`. The first start stores it for the life of the data. Later starts need no value and refuse another one",
+    description: `Number of shards, the units in which hosts divide the actors: a power of two from ${SHARDS_MIN} to ${SHARDS_MAX}, some six for each process with the role \`actors\`. The first start stores it for the life of the data. Later starts need no value and refuse another one`,
     unset: `the stored number; \`${SHARDS}\` at the first start`,
   }),
   TRUNKLINE_STATE_STREAMS: powerOfTwo(1, STATE_STREAMS_MAX).meta({
-    description:
-      "Number of streams that hold the state of actors, each with a journal: a power of two. The first start stores it as it does the number of shards",
+    description: `Number of streams that hold the state of actors, each with a journal: a power of two up to ${STATE_STREAMS_MAX}. The first start stores it as it does the number of shards`,
     unset: `the stored number; \`${STATE_STREAMS}\` at the first start`,
   }),
   TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)

@@ -16,8 +16,14 @@ import {
   TimeoutError,
 } from "@nats-io/transport-node";
 import { type DataLayout, FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
-import { BUS_CHANGE_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
+import {
+  BUS_CHANGE_MS,
+  BUS_REQUEST_MS,
+  JETSTREAM_ANSWER_MS,
+  SHARD_STARTS_MAX,
+} from "../../../schemas/limits.ts";
 import { type Inboxes, inboxesOf, shardOf } from "../../../schemas/subjects.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
@@ -77,6 +83,8 @@ export class Bus {
   readonly inboxes: Inboxes;
   /** The layout of the data on this bus. A program sets it before it calls or hosts actors. */
   layout: DataLayout = FIRST_LAYOUT;
+  /** Readers of shards that begin at a time. */
+  readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
   #connected = true;
   #lostAt = 0;
   #disconnections = 0;

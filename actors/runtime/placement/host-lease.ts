@@ -267,6 +267,14 @@ export async function endLease(
   );
 }
 
+/** Reads the lease of a host from the leader; undefined where it has ended. */
+export async function readLease(store: StateStore, host: string) {
+  const { sequence, text } = await store.read(store.subjects.lease(host));
+  if (text === undefined) return undefined;
+  const { server } = Lease.parse(JSON.parse(text));
+  return { sequence, server };
+}
+
 const endOf = (store: StateStore, host: string): Write => ({
   subject: store.subjects.lease(host),
   payload: "",

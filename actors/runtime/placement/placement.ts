@@ -3,12 +3,14 @@
  * The shard is free when its owner gave it back, or when the owner's lease has ended.
  */
 import type { Logger } from "pino";
+import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { StateStore } from "../state/state-store.ts";
 import { Epoch, encodeEpoch, NOBODY, sourcesOf } from "./epoch.ts";
-import { endLease, HostLease, LEASE_FORM, Lease } from "./host-lease.ts";
+import { endLease, HostLease, LEASE_FORM, readLease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
 import { LeaseEnds } from "./lease-ends.ts";
 import { LeftJournals } from "./left-journals.ts";
@@ -34,6 +36,7 @@ export class Placement {
   readonly #epochs = new Map<number, KnownEpoch>();
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
+  readonly #takes = new Semaphore(SHARD_STARTS_MAX);
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
@@ -93,7 +96,7 @@ export class Placement {
     this.#presence = new HostPresence({
       ...parts,
       members: this.#members,
-      lease: (host) => this.#readLease(host),
+      lease: (host) => readLease(this.#firstStore, host),
       end: (host, sequence) =>
         endLease({ bus: this.#bus, store: this.#firstStore }, host, sequence),
     });
@@ -259,7 +262,12 @@ export class Placement {
     const owner = this.#epochs.get(shard)?.owner ?? undefined;
     const free = owner === undefined || !this.#members.has(owner) || owner === this.#lease.id;
     if (preferred === this.#lease.id) {
-      if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
+      if (free && !this.#open.has(shard)) {
+        this.#move(
+          shard,
+          this.#takes.run(() => this.#take(shard)),
+        );
+      }
     } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
       // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
       // it.
@@ -356,13 +364,6 @@ export class Placement {
     ]);
     this.#epochs.set(shard, { ...epoch, sequence });
     return sequence;
-  }
-
-  async #readLease(host: string) {
-    const { sequence, text } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
-    if (text === undefined) return undefined;
-    const { server } = Lease.parse(JSON.parse(text));
-    return { sequence, server };
   }
 
   async #removeJournals(): Promise<void> {

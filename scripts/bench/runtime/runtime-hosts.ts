@@ -29,7 +29,9 @@ export const runtimeHosts: Benchmark = {
     const figures: Figure[] = [];
     for (const scene of scenes.split(",")) {
       const [hosts = 1, processes = 1, shards = 64] = scene.split("x").map(Number);
-      figures.push(...(await measure({ hosts, processes, shards })));
+      const measured = await measure({ hosts, processes, shards });
+      for (const { name, ours, unit } of measured) console.error(`${name}: ${ours} ${unit}`);
+      figures.push(...measured);
     }
     return figures;
   },
