@@ -288,6 +288,8 @@ export class Placement {
 
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
+    // It has waited for its turn.
+    if (this.#members.preferredFor(shard) !== id) return true;
     try {
       const known = this.#epochs.get(shard);
       if (known?.owner && known.owner !== id && !(await this.#ends.hasEnded(known.owner)))
