@@ -14,12 +14,12 @@ export interface Scene {
 export interface Costs {
   /** Durable changes a second that one state stream stores with its journal. */
   changesPerStream: number;
-  /** Messages of an idle host a second, received and sent by the server. */
-  idleMessages: number;
-  /** Processor time of an idle host and of the server for it, in parts of a core. */
-  idleCores: number;
-  /** Time in which one host takes a shard, without its actors' load. */
-  takeShardMs: number;
+  /** Messages a second that the server receives and sends for an idle host, and for the readers of a shard. */
+  messagesPerHost: number;
+  messagesPerShard: number;
+  /** Processor time of hosts and servers for the same, in parts of a core. */
+  coresPerHost: number;
+  coresPerShard: number;
 }
 
 export interface Findings {
@@ -41,9 +41,8 @@ export interface Findings {
     /** Writes of epochs, and their deliveries to all hosts. */
     epochWrites: number;
     epochMessages: number;
-    /** Shards that the busiest taker takes, and the time for that. */
+    /** Shards that the busiest taker takes. */
     mostTaken: number;
-    takeMs: number;
   };
   stateStreams: number;
 }
@@ -70,8 +69,8 @@ export function simulate(scene: Scene, costs: Costs): Findings {
   return {
     busiest,
     idleHosts: scene.hosts - owned.size,
-    idleMessagesPerSecond: scene.hosts * costs.idleMessages,
-    idleCores: scene.hosts * costs.idleCores,
+    idleMessagesPerSecond: scene.hosts * costs.messagesPerHost + shards * costs.messagesPerShard,
+    idleCores: scene.hosts * costs.coresPerHost + shards * costs.coresPerShard,
     messagesIfAllWatch: (1_000 / LEASE_RENEW_MS) * scene.hosts ** 2,
     ...{ joinMs, rackMs },
     rack: {
@@ -81,7 +80,6 @@ export function simulate(scene: Scene, costs: Costs): Findings {
       epochWrites,
       epochMessages: epochWrites * (scene.hosts - dead.size),
       mostTaken,
-      takeMs: mostTaken * costs.takeShardMs,
     },
     stateStreams: Math.ceil(scene.changesPerSecond / costs.changesPerStream),
   };
