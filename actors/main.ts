@@ -189,6 +189,7 @@ export async function startActors(
   work.start();
   exposeCounts(registry, "actors", counts);
   exposeGauge(registry, "actors_shards", () => host.placement.openShards);
+  exposeGauge(registry, "shards", () => bus.layout.shards);
   exposeGauge(registry, "actors_activations", () => host.activations);
   exposeGauge(registry, "actors_calls_in_flight", () => host.callsInFlight);
   exposeGauge(registry, "app_processes", () => agents.processes.count);

@@ -2,16 +2,22 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
+import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { LOSABLE_STREAMS, STREAMS, stateBucket, stateSubjects } from "../schemas/subjects.ts";
-import { DATA_FORMAT, dataFormatOf, refuseNewerData } from "./data-format.ts";
+import {
+  DATA_FORMAT,
+  dataFormatOf,
+  readLayout,
+  refuseNewerData,
+  refuseOtherLayout,
+  type WantedLayout,
+} from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import { whenClusterIsReady } from "./streams.ts";
 
 const POLL_MS = 250;
 
 interface AwaitOptions {
-  /** The number of state streams. */
-  buckets: number;
   signal: AbortSignal;
   /** Called once, with the names of the missing streams. */
   missing(names: readonly string[]): void;
@@ -20,30 +26,45 @@ interface AwaitOptions {
 interface AwaitDataOptions extends AwaitOptions {
   /** The version of this program. */
   version: string;
-  /** True if the user may read states, including the format of the data. */
+  /** True if the user may read states. */
   readsState: boolean;
+  wanted: WantedLayout;
 }
 
 /**
- * Resolves when all streams exist and the data has this version's format. Rejects if a newer version wrote the data.
+ * Resolves with the layout of the data when all streams exist and the data has this version's format. Rejects if a newer
+ * version wrote the data, or if a setting asks for another layout.
  */
 export async function awaitData(
   jetstream: JetStreamManager,
-  { version, readsState, ...streams }: AwaitDataOptions,
-): Promise<void> {
+  { version, readsState, wanted, ...streams }: AwaitDataOptions,
+): Promise<DataLayout> {
   await whenClusterIsReady(() => refuseUnfinishedRestore(jetstream));
-  await awaitStreams(jetstream, streams);
+  await awaitStreams(jetstream, { ...streams, buckets: FIRST_LAYOUT.stateStreams });
+  const layout = await awaitLayout(jetstream, streams.signal);
+  refuseOtherLayout(layout, wanted);
+  await awaitStreams(jetstream, { ...streams, buckets: layout.stateStreams });
   while (readsState) {
     await whenClusterIsReady(() => refuseNewerData(jetstream, { version }));
-    if ((await dataFormatOf(jetstream)) >= DATA_FORMAT) return;
+    if ((await dataFormatOf(jetstream)) >= DATA_FORMAT) break;
     await wait(POLL_MS, undefined, { signal: streams.signal });
+  }
+  return layout;
+}
+
+/** Resolves when the first process with the role `actors` has stored the layout. */
+async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Promise<DataLayout> {
+  for (;;) {
+    const layout = await readLayout(jetstream);
+    if (layout) return layout;
+    await wait(POLL_MS, undefined, { signal });
   }
 }
 
 /** Resolves when every stream exists. Rejects with the signal's reason. */
 async function awaitStreams(
   jetstream: JetStreamManager,
-  { buckets, signal, missing }: AwaitOptions,
+  { buckets, signal, missing }: AwaitOptions & { buckets: number },
 ): Promise<void> {
   const state = Array.from({ length: buckets }, (_, index) => stateSubjects(stateBucket(index)));
   const names = [

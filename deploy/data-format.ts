@@ -4,8 +4,9 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
-import { headers } from "@nats-io/transport-node";
+import { headers, RequestError } from "@nats-io/transport-node";
 import { z } from "zod";
+import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import {
   DATA_FORMAT_SUBJECT,
   stateBucket,
@@ -13,8 +14,10 @@ import {
   UPGRADE_SUBJECT,
 } from "../schemas/subjects.ts";
 
-/** The format that this code writes, and the newest that it reads. */
+/** The format that an upgrade by this code ends with. Code of this format counts on 64 shards and one state stream. */
 export const DATA_FORMAT = 1;
+/** The format of data with another layout, and the newest format that this code reads. */
+export const NEWEST_FORMAT = 2;
 
 /**
  * Converts stored data of the previous format to this one. A step must be repeatable from its beginning: a killed
@@ -44,6 +47,8 @@ const StoredFormat = z.object({
   /** The version of Trunkline that wrote this format first. */
   version: z.string(),
   at: z.iso.datetime(),
+  shards: z.int().min(1).default(FIRST_LAYOUT.shards),
+  stateStreams: z.int().min(1).default(FIRST_LAYOUT.stateStreams),
 });
 type StoredFormat = z.output<typeof StoredFormat>;
 
@@ -52,6 +57,42 @@ interface FormatOptions {
   /** Default: the format and the steps of this code. */
   format?: number;
   upgrades?: readonly UpgradeStep[];
+  /** The layout of new data. */
+  layout?: DataLayout;
+}
+
+/** The layout that the settings ask for; unset is the stored one, or the default at the first start. */
+export interface WantedLayout {
+  shards: number | undefined;
+  stateStreams: number | undefined;
+}
+
+/** Returns the stored layout; undefined if the bus holds no format yet. Needs no right to read states. */
+export async function readLayout(jetstream: JetStreamManager): Promise<DataLayout | undefined> {
+  try {
+    const query = { last_by_subj: DATA_FORMAT_SUBJECT };
+    const message = await jetstream.direct.getMessage(STREAM, query);
+    if (!message) return undefined;
+    const { shards, stateStreams } = StoredFormat.parse(message.json());
+    return { shards, stateStreams };
+  } catch (error) {
+    // Nobody answers for a stream that does not exist.
+    const isNobody = error instanceof RequestError && error.isNoResponders();
+    if (isNobody || isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Throws if a setting asks for another number than the stored one. */
+export function refuseOtherLayout(stored: DataLayout, wanted: WantedLayout): void {
+  const refuse = (name: string, found: number | undefined, expected: number) => {
+    if (found === undefined || found === expected) return;
+    throw new Error(
+      `${name}: expected ${expected}, as the first start stored it for the life of the data, found "${found}"; leave it unset`,
+    );
+  };
+  refuse("TRUNKLINE_SHARDS", wanted.shards, stored.shards);
+  refuse("TRUNKLINE_STATE_STREAMS", wanted.stateStreams, stored.stateStreams);
 }
 
 /** Returns the format of the data on a bus; 1 if none is stored. */
@@ -62,7 +103,7 @@ export async function dataFormatOf(jetstream: JetStreamManager): Promise<number>
 /** Throws if a newer version wrote the data. Must run before the process declares or changes anything. */
 export async function refuseNewerData(
   jetstream: JetStreamManager,
-  { version, format = DATA_FORMAT }: FormatOptions,
+  { version, format = NEWEST_FORMAT }: FormatOptions,
 ): Promise<void> {
   const found = await readFormat(jetstream);
   if (!found || found.stored.format <= format) return;
@@ -82,13 +123,7 @@ export async function upgradeData(
 ): Promise<void> {
   const { version, format = DATA_FORMAT, upgrades = UPGRADES } = options;
   for (;;) {
-    const found = await readFormat(jetstream);
-    if (!found) {
-      // Data without a stored format has the first format. A new bus has no data and begins with the newest format.
-      const first = (await holdsActors(jetstream)) ? 1 : format;
-      await writeFormat(jetstream, first, { version, sequence: 0 });
-      continue;
-    }
+    const found = await storeFirstFormat(jetstream, options);
     if (found.stored.format >= format) return await refuseNewerData(jetstream, options);
     await refuseWhileHostsRun(jetstream, found.stored.format, format);
     const lock = await takeLock(jetstream);
@@ -102,7 +137,29 @@ export async function upgradeData(
     if (!now || !step)
       throw new Error(`Cannot upgrade the data: no step leads from format ${now?.stored.format}`);
     await step.run(jetstream);
-    await writeFormat(jetstream, step.to, { version, sequence: now.sequence });
+    const { shards, stateStreams } = now.stored;
+    const next = { format: step.to, shards, stateStreams };
+    await writeFormat(jetstream, next, { version, sequence: now.sequence });
+  }
+}
+
+/**
+ * Returns the stored format and layout. Stores them at the first start; the first state stream must be declared before.
+ */
+export async function storeFirstFormat(
+  jetstream: JetStreamManager,
+  { version, format = DATA_FORMAT, layout = FIRST_LAYOUT }: FormatOptions,
+): Promise<{ stored: StoredFormat; sequence: number }> {
+  for (;;) {
+    const found = await readFormat(jetstream);
+    if (found) return found;
+    // Data without a stored format has the first format. A new bus has no data and begins with the newest format.
+    const isOld = await holdsActors(jetstream);
+    const { shards, stateStreams } = isOld ? FIRST_LAYOUT : layout;
+    const isFirst = shards === FIRST_LAYOUT.shards && stateStreams === FIRST_LAYOUT.stateStreams;
+    const first = isOld ? 1 : Math.max(format, isFirst ? 1 : NEWEST_FORMAT);
+    const stored = { format: first, shards, stateStreams };
+    await writeFormat(jetstream, stored, { version, sequence: 0 });
   }
 }
 
@@ -116,20 +173,21 @@ async function readFormat(
     if (!message) return undefined;
     return { stored: StoredFormat.parse(message.json()), sequence: message.seq };
   } catch (error) {
-    const isAbsent =
-      error instanceof JetStreamApiError && [NO_STREAM, NO_MESSAGE].includes(error.code);
-    if (isAbsent) return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   }
 }
 
+const isAbsent = (error: unknown) =>
+  error instanceof JetStreamApiError && [NO_STREAM, NO_MESSAGE].includes(error.code);
+
 /** Does nothing if another process has written the format since `sequence`. */
 async function writeFormat(
   jetstream: JetStreamManager,
-  format: number,
+  format: DataLayout & { format: number },
   { version, sequence }: { version: string; sequence: number },
 ): Promise<void> {
-  const stored: StoredFormat = { format, version, at: new Date().toISOString() };
+  const stored: StoredFormat = { ...format, version, at: new Date().toISOString() };
   await publishOver(jetstream, DATA_FORMAT_SUBJECT, { payload: JSON.stringify(stored), sequence });
 }
 

@@ -3,19 +3,46 @@
  * data.
  */
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { refuseNewerData, upgradeData } from "./data-format.ts";
+import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
+import {
+  refuseNewerData,
+  refuseOtherLayout,
+  storeFirstFormat,
+  upgradeData,
+  type WantedLayout,
+} from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import type { StreamsOptions } from "./stream-declarations.ts";
-import { declareStreams, whenClusterIsReady } from "./streams.ts";
+import { declareFirstStream, declareStreams, whenClusterIsReady } from "./streams.ts";
 
+interface OpenOptions extends Omit<StreamsOptions, "buckets"> {
+  version: string;
+  /** Default: the stored layout. */
+  wanted?: WantedLayout;
+}
+
+const ANY_LAYOUT: WantedLayout = { shards: undefined, stateStreams: undefined };
+
+/** Returns the layout of the data, which the first start chooses. */
 export async function openData(
   jetstream: JetStreamManager,
-  { version, ...streams }: StreamsOptions & { version: string },
-): Promise<void> {
+  { version, wanted = ANY_LAYOUT, ...streams }: OpenOptions,
+): Promise<DataLayout> {
   await whenClusterIsReady(async () => {
     await refuseUnfinishedRestore(jetstream);
     await refuseNewerData(jetstream, { version });
   });
-  await declareStreams(jetstream, streams);
+  await declareFirstStream(jetstream, streams);
+  const layout = {
+    shards: wanted.shards ?? FIRST_LAYOUT.shards,
+    stateStreams: wanted.stateStreams ?? FIRST_LAYOUT.stateStreams,
+  };
+  let { shards, stateStreams } = layout;
+  await whenClusterIsReady(async () => {
+    ({ shards, stateStreams } = (await storeFirstFormat(jetstream, { version, layout })).stored);
+  });
+  refuseOtherLayout({ shards, stateStreams }, wanted);
+  await declareStreams(jetstream, { ...streams, buckets: stateStreams });
   await whenClusterIsReady(() => upgradeData(jetstream, { version }));
+  return { shards, stateStreams };
 }

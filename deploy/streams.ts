@@ -46,6 +46,18 @@ export async function declareStreams(
   await whenClusterIsReady(() => declareAll(jetstream, options));
 }
 
+/** Declares the stream that holds the layout of the data, which says how many more state streams there are. */
+export async function declareFirstStream(
+  jetstream: JetStreamManager,
+  options: Omit<StreamsOptions, "buckets">,
+): Promise<void> {
+  const { stream } = stateSubjects(stateBucket(0));
+  const first = allStreams({ ...options, buckets: 1 }).filter(({ name }) => name === stream);
+  await whenClusterIsReady(async () => {
+    for (const one of first) await declareStream(jetstream, one);
+  });
+}
+
 /** Retries a request to a starting cluster that may lack a leader or servers. */
 export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + CLUSTER_READY_MS;

@@ -5,10 +5,24 @@
 
 // --- Placement ---
 
-/** Units of placement. Fixed for the life of a store: keys hash to them, and nats.conf repeats the number. */
+/**
+ * Default number of shards, the units of placement: ten hosts get a share each. Processes use the number of their data
+ * (`Bus.layout`).
+ */
 export const SHARDS = 64;
-/** Number of state streams. One is enough for one machine. The number never changes for a store. */
-export const STATE_BUCKETS = 1;
+/** Fewer leave hosts idle. */
+export const SHARDS_MIN = 8;
+/** Each shard costs its owner two readers, and each process some memory. */
+export const SHARDS_MAX = 4_096;
+/**
+ * Shards that a host takes at a time, and readers of mail and reminders that begin at a time: of thousands at once, many
+ * would get no answer in time.
+ */
+export const SHARD_STARTS_MAX = 64;
+/** The default number of state streams, each with its journal: one is enough for one machine. */
+export const STATE_STREAMS = 1;
+/** The rights of roles name each of these streams. */
+export const STATE_STREAMS_MAX = 64;
 /**
  * A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone
  * ends sooner.

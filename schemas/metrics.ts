@@ -37,6 +37,7 @@ export const METRICS = {
     labels: COUNTED,
   },
   actors_shards: { type: "gauge", help: "Shards that this process owns" },
+  shards: { type: "gauge", help: "Shards of the whole installation" },
   actors_activations: { type: "gauge", help: "Actors in memory" },
   actors_calls_in_flight: {
     type: "gauge",

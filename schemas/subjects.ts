@@ -56,7 +56,7 @@ const PLAIN_KEY = /^[!-\-/-~]+(\.[!-\-/-~]+)*$/;
 const PLAINLY_ESCAPED = /^(?:[\w-]|=(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-F]))+$/;
 const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 
-/** FNV-1a, 32 bits, over the UTF-8 bytes: the hash of nats-server's `{{partition(n)}}`. */
+/** FNV-1a, 32 bits, over the UTF-8 bytes. */
 export function fnv1a32(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
@@ -135,8 +135,11 @@ function readUtf8(bytes: Uint8Array): string | undefined {
 /** An actor's address as one subject tail: `<kind>.<encoded key>`. */
 export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key)}`;
 
-/** The shard of an address; nats.conf maps `actor.<kind>.<key…>` to the same one. */
-export const shardOf = (address: string) => fnv1a32(`actor.${address}`) % SHARDS;
+/** The shard of an address among this many. Processes call `Bus.shardOf`, which has the number of their data. */
+export const shardOf = (address: string, shards = SHARDS) => fnv1a32(`actor.${address}`) % shards;
+
+/** Operators call an actor on this subject and its address, whatever its shard is. */
+export const OPERATOR_CALLS = "actor";
 
 export const callSubject = (shard: number | "*", address: string) => `shard.${shard}.${address}`;
 /** The first tokens of the subjects of all calls to a shard. */
@@ -287,6 +290,8 @@ export function stateSubjects(bucket: string) {
     outbox: (shard: number) => `${prefix}outbox.${shard}`,
     lease: (host: string) => `${prefix}lease.${host}`,
     leases: `${prefix}lease.*`,
+    member: (host: string) => `${prefix}member.${host}`,
+    members: `${prefix}member.*`,
     epochs: `${prefix}epoch.*`,
     /** The commits of one host, in a stream of their own. */
     journalStream: `JOURNAL_${bucket}`,
@@ -322,9 +327,9 @@ export type StateSubjects = ReturnType<typeof stateSubjects>;
 export const stateBucket = (index: number) => `state-${index}`;
 /** True for the name of a stream that holds states of actors. */
 export const isState = (stream: string) => stream.startsWith("KV_state-");
-/** True for keys of a state stream that change without a commit: leases, and reminders that the bus fires. */
+/** True for keys of a state stream that change without a commit: leases, members, and reminders that the bus fires. */
 export const changesNoActor = (subject: string) =>
-  /^\$KV\.state-\d+\.(lease|fired)\./.test(subject);
+  /^\$KV\.state-\d+\.(lease|member|fired)\./.test(subject);
 
 /** The format of the stored data, in the first state stream. */
 export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;

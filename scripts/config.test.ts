@@ -16,6 +16,7 @@ describe("config", () => {
       natsNkeys: undefined,
       natsTls: undefined,
       replicas: 1,
+      layout: { shards: undefined, stateStreams: undefined },
       roles: ["gateway", "actors", "browser"],
       egress: { allow: [], deny: [] },
       browserSecondsPerDay: 600,
@@ -202,11 +203,30 @@ describe("config", () => {
     });
   }
 
+  it("configFromEnvironment() reads the layout of the data, from the smallest numbers to the largest", () => {
+    for (const [shards, stateStreams] of [
+      [8, 1],
+      [4_096, 64],
+    ] as const) {
+      const { layout } = configFromEnvironment({
+        TRUNKLINE_SHARDS: String(shards),
+        TRUNKLINE_STATE_STREAMS: String(stateStreams),
+      });
+      expect(layout).to.deep.equal({ shards, stateStreams });
+    }
+  });
+
   const faults = [
     ["TRUNKLINE_HOST", "a b", "a host name or an IP address"],
     ["TRUNKLINE_PUBLIC_URL", "ftp://a", "an http:// or https:// URL without a query"],
     ["TRUNKLINE_NATS_URL", "http://a:4222", "nats:// or tls:// URLs, separated by commas"],
     ["TRUNKLINE_REPLICAS", "2", '"1" or "3" or "5"'],
+    ...["4", "100", "8192", "64.0", "-64", "0x40", "many"].map(
+      (value) => ["TRUNKLINE_SHARDS", value, "a power of two from 8 to 4096"] as const,
+    ),
+    ...["0", "3", "128", "one"].map(
+      (value) => ["TRUNKLINE_STATE_STREAMS", value, "a power of two from 1 to 64"] as const,
+    ),
     ["TRUNKLINE_ROLES", "gateway,cook", "roles of gateway, actors, browser, separated by commas"],
     ...["10.0.0.1", "10.0.0.0/33", "example.com/8", "fd00::/129", "10.0.0.0/-1", "/8"].flatMap(
       (value) => [

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { z } from "zod";
 import type { BusTls } from "../actors/runtime/bus/bus-tls.ts";
+import type { WantedLayout } from "../deploy/data-format.ts";
 import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { APP_PORTS_PRESET } from "../schemas/apps/limits.ts";
@@ -23,6 +24,8 @@ export interface Config {
   /** Files for TLS to the servers; unset: TLS only where a server asks for it. */
   readonly natsTls: Readonly<BusTls> | undefined;
   readonly replicas: number;
+  /** The layout of the data, where it is set. */
+  readonly layout: Readonly<WantedLayout>;
   readonly roles: readonly Role[];
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
@@ -96,6 +99,10 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     natsNkeys: settings.TRUNKLINE_NATS_NKEYS,
     natsTls: tlsFrom(settings),
     replicas: settings.TRUNKLINE_REPLICAS,
+    layout: Object.freeze({
+      shards: settings.TRUNKLINE_SHARDS,
+      stateStreams: settings.TRUNKLINE_STATE_STREAMS,
+    }),
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egress: Object.freeze({
       allow: settings.TRUNKLINE_EGRESS_ALLOW,

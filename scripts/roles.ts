@@ -10,7 +10,7 @@ import { awaitData } from "../deploy/await-data.ts";
 import { openData } from "../deploy/open-data.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
-import { STATE_BUCKETS } from "../schemas/limits.ts";
+import type { DataLayout } from "../schemas/data-layout.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -35,7 +35,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "actors", async (shared) =>
         startActors(shared, {
           ...context.config,
-          buckets: STATE_BUCKETS,
+          buckets: shared.bus.layout.stateStreams,
           secrets: await openSecretBox(context.config),
         }),
       ),
@@ -57,9 +57,10 @@ export const roles: readonly RoleStart[] = [
     // Loaded here only: a quarter of all modules, which processes without a gateway do not need.
     async start(context) {
       const { startGatewayRole } = await import("./gateway-role.ts");
+      const bus = await connect(context, "gateway");
       return startGatewayRole(context, {
-        bus: await connect(context, "gateway"),
-        buckets: STATE_BUCKETS,
+        bus,
+        buckets: bus.layout.stateStreams,
         registry,
         missing: () => missingParts(context),
       });
@@ -156,7 +157,7 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
   watchBus(bus, logger);
   // An older server would start and then fail at the first unsupported request.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
-  await prepareData(bus, context, role);
+  bus.layout = await prepareData(bus, context, role);
   if (!queuesExposed) {
     const readsTasks = login.role === undefined || role === "actors";
     exposeMeter(registry);
@@ -171,16 +172,17 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
 
 /**
  * With a user for each role, only the role `actors` may create streams and upgrade data. The other roles wait for it.
+ * Returns the layout of the data.
  */
 async function prepareData(
   bus: Bus,
-  { access, config: { replicas }, logger, signal }: RoleContext,
+  { access, config, logger, signal }: RoleContext,
   role: Role,
-): Promise<void> {
-  const shared = { buckets: STATE_BUCKETS, version: version() };
+): Promise<DataLayout> {
+  const shared = { wanted: config.layout, version: version() };
   if (access(role).role === undefined || role === "actors") {
-    await openData(bus.jetstream, { ...shared, replicas, tasks: TASKS });
-    return;
+    const { replicas } = config;
+    return await openData(bus.jetstream, { ...shared, replicas, tasks: TASKS });
   }
   const missing = (names: readonly string[]) =>
     logger.warn(
@@ -188,5 +190,6 @@ async function prepareData(
       "waiting for streams: a process with the role actors creates them",
     );
   // Browsers have no right to read states.
-  await awaitData(bus.jetstream, { ...shared, signal, missing, readsState: role !== "browser" });
+  const readsState = role !== "browser";
+  return await awaitData(bus.jetstream, { ...shared, signal, missing, readsState });
 }

@@ -13,7 +13,15 @@ import {
   AGENTS_PER_ACCOUNT_MAX,
   APP_PORTS_MAX,
 } from "../schemas/apps/limits.ts";
-import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
+import {
+  REQUESTS_PER_WINDOW,
+  SHARDS,
+  SHARDS_MAX,
+  SHARDS_MIN,
+  SHUTDOWN_SECONDS,
+  STATE_STREAMS,
+  STATE_STREAMS_MAX,
+} from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
 import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/limits.ts";
 import {
@@ -98,6 +106,14 @@ export const Settings = z.object({
     .default("1")
     .transform(Number)
     .meta({ description: "Copies of every stream; 3 on a cluster" }),
+  TRUNKLINE_SHARDS: powerOfTwo(SHARDS_MIN, SHARDS_MAX).meta({
+    description: `Number of shards, the units in which hosts divide the actors: a power of two from ${SHARDS_MIN} to ${SHARDS_MAX}, some six for each process with the role \`actors\`. The first start stores it for the life of the data. Later starts need no value and refuse another one`,
+    unset: `the stored number; \`${SHARDS}\` at the first start`,
+  }),
+  TRUNKLINE_STATE_STREAMS: powerOfTwo(1, STATE_STREAMS_MAX).meta({
+    description: `Number of streams that hold the state of actors, each with a journal: a power of two up to ${STATE_STREAMS_MAX}. The first start stores it as it does the number of shards`,
+    unset: `the stored number; \`${STATE_STREAMS}\` at the first start`,
+  }),
   TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
     .transform((roles) => [...new Set(roles.filter(isRole))])
     .default([...ROLES])
@@ -281,6 +297,16 @@ function integer(min: number, max: number) {
     .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
     .transform(Number)
     .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
+}
+
+function powerOfTwo(min: number, max: number) {
+  const wanted = `a power of two from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, wanted)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max && Number.isInteger(Math.log2(value)), wanted)
+    .optional();
 }
 
 function oneOf<const V extends string>(values: readonly V[]) {

@@ -17,6 +17,7 @@ import { Activations } from "./activation/activations.ts";
 import { tell } from "./bus/ask.ts";
 import type { Bus, BusSubscription, ReceivedMessage } from "./bus/bus.ts";
 import { readCalls } from "./calls/call-wire.ts";
+import { forwardOperatorCalls } from "./calls/operator-calls.ts";
 import { GroupCommit } from "./commit/group-commit.ts";
 import { JournalReplay, listJournals } from "./commit/journal-replay.ts";
 import type { AnyActorDefinition } from "./kinds/define-actor.ts";
@@ -145,6 +146,7 @@ export class ActorHost {
     );
     await this.placement.start(journals.flat());
     void this.#activations.passivateUntil(this.#stopped.signal);
+    forwardOperatorCalls(bus, this.#stopped.signal);
   }
 
   /** Finishes its messages, gives its shards to other hosts, and leaves. */
@@ -192,7 +194,10 @@ export class ActorHost {
       readSentMark(bus, number),
     ]);
     const outbox = new Outbox(stored.text, mark);
-    const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision: revision });
+    const shard = new Shard({
+      ...{ number, epoch, host, subjects, outbox, sentRevision: revision },
+      shards: bus.layout.shards,
+    });
     // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
     // A host that continues under another name has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {

@@ -144,7 +144,7 @@ describe("broken backups", function () {
     try {
       await killWhen(["admin", "restore", path], empty.url, async () => (await bytes()) > 0);
       expect(await isRestoring(jetstream)).to.equal(true);
-      const options = { version: "0", replicas: 1, buckets: 1, tasks: [] };
+      const options = { version: "0", replicas: 1, tasks: [] };
       const error = await openData(jetstream, options).catch((cause: unknown) => cause);
       expect(String(error)).to.include("run the same trunkline admin restore again");
       const again = await trunkline(["admin", "restore", path], empty.url);

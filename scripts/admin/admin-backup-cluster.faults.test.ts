@@ -46,7 +46,7 @@ describe("backup of a cluster", function () {
       };
       await adminRestore([folder], environment, print);
       const bus = await Bus.connect({ url: servers, name: "test" });
-      const options = { version: "0", replicas, buckets: 1, tasks: [] };
+      const options = { version: "0", replicas, tasks: [] };
       await openData(bus.jetstream, options).finally(() => bus.close());
       await using restored = await startWorld({
         ...{ url: servers, replicas, definitions: [counterActor] },

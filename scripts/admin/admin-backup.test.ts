@@ -6,6 +6,7 @@ import { setTimeout as nextTimer } from "node:timers/promises";
 import { headers } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { openData } from "../../deploy/open-data.ts";
 import { RESTORE_MARK } from "../../deploy/restore-mark.ts";
 import { isState, STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
@@ -52,6 +53,23 @@ describe("admin backup and restore", function () {
     for (const [name, value] of Object.entries(with_)) options.set(name, value);
     return world.bus.jetstream.jetstream().publish(subject, payload, { headers: options });
   };
+
+  it("restores the number of shards, and a start with another one is refused", async () => {
+    const shards = { shards: 16, stateStreams: 2 };
+    const options = { version: "0.1.0", replicas: 1, tasks: [] };
+    await openData(world.bus.jetstream, { ...options, wanted: shards });
+    await backup();
+    await restore();
+    const bus = await Bus.connect({ url: empty.url, name: "restored" });
+    try {
+      expect(await openData(bus.jetstream, options)).to.deep.equal(shards);
+      const wanted = { shards: 64, stateStreams: undefined };
+      const error = await openData(bus.jetstream, { ...options, wanted }).catch((cause) => cause);
+      expect(String(error)).to.match(/TRUNKLINE_SHARDS: expected 16, .* found "64"/);
+    } finally {
+      await bus.close();
+    }
+  });
 
   it("restores every message with its sequence, time, headers and bytes, and the gaps between them", async () => {
     for (let n = 1; n <= 6; n++) {

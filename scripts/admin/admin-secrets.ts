@@ -12,7 +12,6 @@ import { app, SealedSecret } from "../../schemas/apps/app.ts";
 import { readAppKey } from "../../schemas/apps/app-names.ts";
 import { outgoingWebhook, SigningSecrets } from "../../schemas/apps/outgoing-webhook.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { STATE_BUCKETS } from "../../schemas/limits.ts";
 import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
 import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { configFromEnvironment } from "../config.ts";
@@ -107,7 +106,7 @@ function report({ ofApps, ofWebhooks }: StoredSecrets, box: SecretBox): string {
 async function readSecrets(bus: Bus): Promise<StoredSecrets> {
   const found: StoredSecrets = { ofApps: [], ofWebhooks: [] };
   const turns = new Semaphore(READS_AT_ONCE);
-  for (let index = 0; index < STATE_BUCKETS; index++) {
+  for (let index = 0; index < bus.layout.stateStreams; index++) {
     const subjects = stateSubjects(stateBucket(index));
     const rowsOf = async (kind: string, begins: string) =>
       (await bus.subjectsOf(subjects.stream, subjects.beneath(kind))).filter(

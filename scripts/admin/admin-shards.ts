@@ -1,6 +1,5 @@
 /** `trunkline admin shards`: lists the hosts, their shards, and whether they are alive. */
 import { type OwningHost, readShardOwners } from "../../actors/runtime/placement/shard-owners.ts";
-import { SHARDS } from "../../schemas/limits.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";
 import { UsageError } from "./usage-error.ts";
@@ -12,16 +11,19 @@ export async function adminShards(
 ): Promise<void> {
   if (surplus.length > 0)
     throw new UsageError('Cannot run "admin shards": expected nothing after it');
-  const { hosts, free } = await withBus(environment, readShardOwners);
+  const { hosts, free, shards } = await withBus(environment, async (bus) => ({
+    ...(await readShardOwners(bus)),
+    ...bus.layout,
+  }));
   if (hosts.length > 0) {
     const heading = ["HOST", "LEASE", "RENEWED", "OWNED", "SHARDS"];
     console.log(`${table(heading, hosts.map(rowOf))}\n`);
   }
   const gone = hosts.flatMap(({ lease, shards }) => (lease === "gone" ? shards : []));
   const unowned = [...free, ...gone].sort((a, b) => a - b);
-  const owned = SHARDS - unowned.length;
+  const owned = shards - unowned.length;
   const rest = unowned.length === 0 ? "" : `; no host owns ${ranges(unowned)}`;
-  console.log(`${owned} of ${SHARDS} shards have an owner${rest}`);
+  console.log(`${owned} of ${shards} shards have an owner${rest}`);
 }
 
 function rowOf({ id, lease, renewedAt, shards }: OwningHost) {

@@ -3,7 +3,6 @@
  */
 import { TASKS } from "../../actors/main.ts";
 import { declareStreams } from "../../deploy/streams.ts";
-import { STATE_BUCKETS } from "../../schemas/limits.ts";
 import { configFromEnvironment } from "../config.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -17,7 +16,7 @@ export async function adminStreams(
     throw new UsageError('Cannot run "admin streams": expected nothing after it');
   const { replicas } = configFromEnvironment(environment);
   await withBus(environment, (bus) =>
-    declareStreams(bus.jetstream, { replicas, buckets: STATE_BUCKETS, tasks: TASKS }),
+    declareStreams(bus.jetstream, { replicas, buckets: bus.layout.stateStreams, tasks: TASKS }),
   );
   console.log("All streams and queues of this version are there");
 }

@@ -2,6 +2,8 @@
 import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { Bus, BusLost } from "../../actors/runtime/bus/bus.ts";
+import { readLayout } from "../../deploy/data-format.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { missingRight } from "../queues/missing-right.ts";
 import { busOf } from "./bus-of.ts";
 
@@ -11,6 +13,7 @@ export async function withBus<R>(
 ): Promise<R> {
   const bus = await Bus.connect({ ...(await busOf(environment)), name: "trunkline-admin" });
   try {
+    bus.layout = (await readLayout(bus.jetstream)) ?? FIRST_LAYOUT;
     return await ask(bus);
   } catch (cause) {
     const refused = missingRight(cause);

@@ -20,6 +20,7 @@ import { markdownTable } from "./report.ts";
 import { git } from "./repositories/git.ts";
 import { runtimeCalls } from "./runtime/runtime-calls.ts";
 import { runtimeChanges } from "./runtime/runtime-changes.ts";
+import { runtimeHosts } from "./runtime/runtime-hosts.ts";
 import { runtimeMail } from "./runtime/runtime-mail.ts";
 import { runtimePassive } from "./runtime/runtime-passive.ts";
 import { runtimeTakeover } from "./runtime/runtime-takeover.ts";
@@ -30,6 +31,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimeChanges,
   runtimeMail,
   runtimeTakeover,
+  runtimeHosts,
   runtimePassive,
   startMemory,
   pdf,

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
+import { STATE_STREAMS_MAX } from "../../schemas/limits.ts";
+import { stateBucket } from "../../schemas/subjects.ts";
 import { REPOSITORY } from "../tools.ts";
 
 /**
@@ -24,8 +26,16 @@ const Permissions = z.strictObject({
 });
 export type Permissions = z.infer<typeof Permissions>;
 
-/** Throws if the file is missing or has other fields. */
+/** Throws if the file is missing or has other fields. A right to the first state stream is one to all of them. */
 export function readPermissions(name: BusUserName): Permissions {
   const path = join(REPOSITORY, PERMISSIONS_FOLDER, `${name}.yaml`);
-  return Permissions.parse(parse(readFileSync(path, "utf8")));
+  const { publish, ...others } = Permissions.parse(parse(readFileSync(path, "utf8")));
+  return { ...others, publish: { ...publish, allow: publish.allow.flatMap(ofEachStateStream) } };
+}
+
+function ofEachStateStream(subject: string): string[] {
+  const first = stateBucket(0);
+  if (!subject.includes(first)) return [subject];
+  const indexes = Array.from({ length: STATE_STREAMS_MAX }, (_, index) => index);
+  return indexes.map((index) => subject.replaceAll(first, stateBucket(index)));
 }

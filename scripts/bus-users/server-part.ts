@@ -22,10 +22,6 @@ accounts {
     users: [
 ${all.join("\n")}
     ]
-    # The same as in nats.conf.
-    mappings: {
-      "actor.>": "shard.{{partition(64)}}.>"
-    }
   }
   SYS {
     users: [{ user: system, password: $TRUNKLINE_NATS_SYSTEM_PASSWORD }]

@@ -15,6 +15,7 @@ import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-wo
 import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import type { TaskContract } from "../../schemas/contract.ts";
+import { SHARDS } from "../../schemas/limits.ts";
 import { STREAMS, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
 import { until } from "./until.ts";
@@ -25,6 +26,8 @@ export interface WorldOptions {
   hosted?: (bus: Bus) => readonly AnyHostedDefinition[];
   tasks?: readonly TaskContract[];
   buckets?: number;
+  /** The number of shards. Default: SHARDS. */
+  shards?: number;
   replicas?: number;
   /** How long the bus shows that something was removed; at least a second. */
   markerMs?: number;
@@ -44,7 +47,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const nats = options.url === undefined ? await startNats() : undefined;
   const url = options.url ?? nats?.url ?? "";
   const bus = await Bus.connect({ url, name: "test" });
-  const { replicas = 1, buckets = 1, tasks = [], markerMs } = options;
+  const { replicas = 1, buckets = 1, shards = SHARDS, tasks = [], markerMs } = options;
+  bus.layout = { shards, stateStreams: buckets };
   await declareStreams(bus.jetstream, {
     replicas,
     buckets,
@@ -91,7 +95,7 @@ export class World {
     } = {},
   ): Promise<ActorHost> {
     const { name = "host", clock = this.#clock, complete = true } = options;
-    const bus = await Bus.connect({ url: this.url, ...options.bus, name });
+    const bus = await this.#connect({ ...options.bus, name });
     const host = new ActorHost({
       bus,
       definitions: options.definitions ?? this.#options.definitions ?? [],
@@ -132,7 +136,7 @@ export class World {
     clock?: Clock;
   } = {}): Promise<BusActorClient> {
     const shared = listeners && { listeners };
-    const bus = await Bus.connect({ url: this.url, ...shared, name: "client" });
+    const bus = await this.#connect({ ...shared, name: "client" });
     this.#closing.push(() => bus.close());
     return new BusActorClient(bus, clock);
   }
@@ -141,7 +145,7 @@ export class World {
     definitions: readonly AnyWorkerDefinition[],
     shared: Pick<BusOptions, "listeners"> = {},
   ): Promise<WorkerHost> {
-    const bus = await Bus.connect({ url: this.url, ...shared, name: "worker" });
+    const bus = await this.#connect({ ...shared, name: "worker" });
     const counts = new ServiceCounts(new Map());
     const parts = { bus, clock: this.#clock, logger: this.#logger, counts };
     const worker = new WorkerHost({ ...parts, definitions });
@@ -151,6 +155,12 @@ export class World {
       await bus.close();
     });
     return worker;
+  }
+
+  async #connect(options: Partial<BusOptions> & { name: string }): Promise<Bus> {
+    const bus = await Bus.connect({ url: this.url, ...options });
+    bus.layout = this.bus.layout;
+    return bus;
   }
 
   get #clock(): Clock {

@@ -6,7 +6,6 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
-import { addressOf, callSubject, shardOf } from "../../schemas/subjects.ts";
 import { startCluster, startNats } from "./nats-server.ts";
 import { stopProcess } from "./process-children.ts";
 import { until } from "./until.ts";
@@ -47,18 +46,6 @@ describe("test nats-server", function () {
     const jetstream = await jetstreamManager(system).catch((error) => error);
     expect(jetstream).to.be.instanceOf(Error);
     await system.close();
-  });
-
-  it("startNats() maps actor.<kind>.<key> to the shard that schemas/subjects.ts computes", async () => {
-    await using server = await startNats();
-    const bus = await connect(readBusAddress(server.url));
-    const heard = bus.subscribe("shard.>", { max: 1 });
-    const address = addressOf("user", "ada@example.com");
-    bus.publish(`actor.${address}`);
-    for await (const { subject } of heard) {
-      expect(subject).to.equal(callSubject(shardOf(address), address));
-    }
-    await bus.close();
   });
 
   it("startNats() lets configuration text win over the repository's", async () => {

@@ -15,8 +15,15 @@ import {
   type PublishOptions,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { BUS_CHANGE_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
-import { type Inboxes, inboxesOf } from "../../../schemas/subjects.ts";
+import { type DataLayout, FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
+import {
+  BUS_CHANGE_MS,
+  BUS_REQUEST_MS,
+  JETSTREAM_ANSWER_MS,
+  SHARD_STARTS_MAX,
+} from "../../../schemas/limits.ts";
+import { type Inboxes, inboxesOf, shardOf } from "../../../schemas/subjects.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
@@ -74,6 +81,10 @@ export class Bus {
   readonly jetstream: JetStreamManager;
   readonly writeHold: WriteHold;
   readonly inboxes: Inboxes;
+  /** The layout of the data on this bus. A program sets it before it calls or hosts actors. */
+  layout: DataLayout = FIRST_LAYOUT;
+  /** Readers of shards that begin at a time. */
+  readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
   #connected = true;
   #lostAt = 0;
   #disconnections = 0;
@@ -134,6 +145,10 @@ export class Bus {
   /** Id of the server that this connection is to. */
   get server(): string {
     return this.connection.info?.server_id ?? "";
+  }
+
+  shardOf(address: string): number {
+    return shardOf(address, this.layout.shards);
   }
 
   /** How often the connection was lost. Whatever holds only while the connection lasts ends with each loss. */

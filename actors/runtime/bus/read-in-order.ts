@@ -2,6 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
+import type { Semaphore } from "../lib/semaphore.ts";
 import { type Bus, BusLost } from "./bus.ts";
 import { endWhenSilent } from "./end-when-silent.ts";
 
@@ -25,6 +26,8 @@ interface ReadOptions {
   /** Messages the client library holds ahead. */
   prefetch: number;
   signal: AbortSignal;
+  /** Bounds how many readers begin at a time: of thousands at once, many would get no answer in time. */
+  starts?: Semaphore | undefined;
   /** The reading has begun; `pending` messages are there. */
   started?: (pending: number) => void;
 }
@@ -53,16 +56,19 @@ export async function* readInOrder(
 /** Returns true where no server routed the first pull to the consumer, so that nothing was read. */
 async function* readOnce(
   bus: Bus,
-  { stream, name, select, prefetch, signal, started }: ReadOptions,
+  { stream, name, select, prefetch, signal, starts, started }: ReadOptions,
   pauseMs: number,
 ): AsyncGenerator<JsMsg, boolean, undefined> {
-  const consumer = await bus.whileConnected(() =>
-    bus.jetstream.jetstream().consumers.get(stream, {
-      ...select,
-      name_prefix: `${name}-${nuid.next()}`,
-    }),
-  );
-  const { num_pending: pending } = await consumer.info(true);
+  const begin = async () => {
+    const consumer = await bus.whileConnected(() =>
+      bus.jetstream.jetstream().consumers.get(stream, {
+        ...select,
+        name_prefix: `${name}-${nuid.next()}`,
+      }),
+    );
+    return { consumer, pending: (await consumer.info(true)).num_pending };
+  };
+  const { consumer, pending } = await (starts ? starts.run(begin) : begin());
   if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
     max_messages: prefetch,

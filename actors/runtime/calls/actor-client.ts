@@ -19,7 +19,7 @@ import {
   KEY_CHARS_MAX,
   MESSAGE_BYTES_MAX,
 } from "../../../schemas/limits.ts";
-import { addressOf, callSubject, openedSubject, shardOf } from "../../../schemas/subjects.ts";
+import { addressOf, callSubject, openedSubject } from "../../../schemas/subjects.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import {
@@ -168,7 +168,7 @@ export class BusActorClient implements ActorClient {
       const pending: Pending = {
         number: this.#lastNumber,
         ...{ kind: contract.kind, key },
-        ...{ address, shard: shardOf(address) },
+        ...{ address, shard: this.#bus.shardOf(address) },
         message,
         input,
         trace: currentTrace(),

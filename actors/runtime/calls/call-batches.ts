@@ -3,7 +3,7 @@
  * JSON-RPC 2.0's batches do. A message costs the bus far more than its bytes.
  */
 import { CALL_BATCH_MAX } from "../../../schemas/limits.ts";
-import { callSubject, shardOf } from "../../../schemas/subjects.ts";
+import { callSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 
 /** Bytes of joined calls or answers; larger ones go alone. */
@@ -57,7 +57,7 @@ export class CallBatches {
     const isAlone = texts.length === 1;
     const token = isAlone ? number : batchToken(number);
     const payload = isAlone ? (texts[0] ?? "") : arrayOf(texts);
-    this.#bus.publish(callSubject(shardOf(address), address), payload, {
+    this.#bus.publish(callSubject(this.#bus.shardOf(address), address), payload, {
       reply: `${this.#inbox}.${token}`,
     });
   }

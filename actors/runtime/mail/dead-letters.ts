@@ -11,7 +11,6 @@ import {
   deadSubject,
   mailSubject,
   STREAMS,
-  shardOf,
 } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -148,7 +147,7 @@ export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLe
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
   const leave = await claimLetter(bus, letter, "retry");
   try {
-    await writeAtomically(bus, [retryOf(letter)]);
+    await writeAtomically(bus, [retryOf(bus, letter)]);
   } catch (error) {
     await leave();
     throw error;
@@ -162,7 +161,10 @@ export async function dropDeadLetter(bus: Bus, letter: DeadLetter): Promise<void
   await removeLetter(bus, letter);
 }
 
-function retryOf({ sequence, buriedAt, address, message, input, task, requestId }: DeadLetter) {
+function retryOf(
+  bus: Bus,
+  { sequence, buriedAt, address, message, input, task, requestId }: DeadLetter,
+) {
   const headers = { "Nats-Msg-Id": `dead-${sequence}-${buriedAt}` };
   const from = "operator";
   // The retry is a run of its own under the id of the request.
@@ -175,7 +177,7 @@ function retryOf({ sequence, buriedAt, address, message, input, task, requestId 
     return { subject, payload: encodeTask({ id, from, key, message, input, trace }), headers };
   }
   return {
-    subject: mailSubject(shardOf(address), address),
+    subject: mailSubject(bus.shardOf(address), address),
     payload: JSON.stringify({ from, message, input }),
     headers: { ...trace, ...headers },
   };

@@ -226,6 +226,7 @@ async function readForever(
         name: `shard-${shard.number}`,
         select: { filter_subjects: filter, opt_start_seq: next },
         prefetch: MAIL_PREFETCH,
+        starts: bus.readerStarts,
         signal,
       });
       for await (const message of read) {

@@ -4,13 +4,7 @@
  * mail goes by MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
-import {
-  addressOf,
-  mailSubject,
-  mailSubjects,
-  STREAMS,
-  shardOf,
-} from "../../../schemas/subjects.ts";
+import { addressOf, mailSubject, mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { OutboxEntry } from "../shards/outbox.ts";
@@ -149,10 +143,10 @@ export class DirectMail {
 
   /** The target's shard; undefined where the mail goes by MAIL. */
   #targetOf(from: Shard, { message }: OutboxEntry, address: string): Shard | undefined {
-    const { shards, isDurable, commitTogether } = this.#parts;
+    const { bus, shards, isDurable, commitTogether } = this.#parts;
     if (this.#handed >= DIRECT_MAIL_MAX) return undefined;
     if (message.to !== "actor" || !isDurable(message.kind)) return undefined;
-    const target = shards.get(shardOf(address));
+    const target = shards.get(bus.shardOf(address));
     if (target?.status !== "open" || !commitTogether(from, target)) return undefined;
     return this.#hasReadAllFrom(from, target, address) ? target : undefined;
   }

@@ -5,13 +5,7 @@
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
-import {
-  addressOf,
-  mailSubject,
-  STREAMS,
-  sentSubject,
-  shardOf,
-} from "../../../schemas/subjects.ts";
+import { addressOf, mailSubject, STREAMS, sentSubject } from "../../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -177,7 +171,7 @@ export class OutboxRelay {
         const { from, kind, key, message: name, input, trace } = message;
         const address = addressOf(kind, key);
         const payload = JSON.stringify({ from, message: name, input, tries });
-        const to = shardOf(address);
+        const to = this.#bus.shardOf(address);
         const subject = mailSubject(to, address);
         sent.push({ from: shard, to, index: writes.length });
         writes.push({ subject, payload, ...(trace && { headers: trace }) });

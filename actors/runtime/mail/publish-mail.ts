@@ -2,7 +2,7 @@
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
-import { mailSubject, shardOf } from "../../../schemas/subjects.ts";
+import { mailSubject } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -27,7 +27,7 @@ export async function publishMail(
   const trace = currentTrace();
   for (;;) {
     try {
-      const subject = mailSubject(shardOf(address), address);
+      const subject = mailSubject(bus.shardOf(address), address);
       const headers = { ...trace, "Nats-Msg-Id": id };
       await writeAtomically(bus, [{ subject, payload, headers }]);
       return;

@@ -1,6 +1,7 @@
 /**
  * The lease of a host: one key that expires unless the host renews it. A host renews only over its last renewal. So a
- * lease that has ended stays ended, and its host goes on under a new name.
+ * lease that has ended stays ended, and its host goes on under a new name. A second key, the member, has the same
+ * content without an end. It is written only when the content changes, and all hosts watch it.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -42,6 +43,15 @@ const NEVER = {
   disconnections: 0,
 };
 
+interface HeldLease {
+  readonly id: string;
+  revision: number;
+  /** The content of the member as it was written last. */
+  member: string;
+  /** An earlier name of this host, whose lease has ended and whose member may be there still. */
+  readonly former: string | undefined;
+}
+
 interface HostLeaseParts {
   bus: Bus;
   store: StateStore;
@@ -59,7 +69,7 @@ interface HostLeaseParts {
 export class HostLease {
   readonly #parts: HostLeaseParts;
   readonly #stopped = new AbortController();
-  #held: { readonly id: string; revision: number };
+  #held: HeldLease;
   /**
    * Until when the lease surely lives: by the monotonic clock, by the wall clock, and while the connection lasts that
    * renewed it.
@@ -116,13 +126,18 @@ export class HostLease {
     await this.#renewNext();
   }
 
+  /** Announces the member again with the next renewal, unless the lease has ended. */
+  announceAgain(): void {
+    this.#held.member = "";
+  }
+
   /** Ends the lease at once. It leaves a marker, as an expired lease does, so that other hosts see it end. */
   async release(): Promise<void> {
     this.#stopped.abort();
     await this.#renewing;
     const { bus, store, logger } = this.#parts;
     try {
-      await writeAtomically(bus, [endOf(store, this.id)]);
+      await writeAtomically(bus, [endOfMember(store, this.id), endOf(store, this.id)]);
     } catch (error) {
       logger.warn({ err: error, host: this.id }, "lease not released, it expires by itself");
     }
@@ -179,7 +194,7 @@ export class HostLease {
         if (await this.#stillStored()) return await this.#renew();
         if (this.#held !== held) return;
         logger.warn({ host: held.id }, "lease lost");
-        this.#rename();
+        this.#rename(held.id);
         await this.#renew();
         logger.info({ host: this.id }, "lease taken");
       } catch (cause) {
@@ -188,14 +203,14 @@ export class HostLease {
     }
   }
 
-  #rename(): void {
-    this.#held = this.#newName();
+  #rename(former?: string): void {
+    this.#held = this.#newName(former);
     this.#holdsUntil = NEVER;
     this.#parts.lost();
   }
 
-  #newName() {
-    return { id: newId(this.#parts.hostName), revision: 0 };
+  #newName(former?: string): HeldLease {
+    return { id: newId(this.#parts.hostName), revision: 0, member: "", former };
   }
 
   /** A renewal whose answer was lost may have been stored: then the lease still lives, at another revision. */
@@ -220,13 +235,20 @@ export class HostLease {
       wall: clock.now() + holdsMs,
       disconnections: bus.disconnections,
     };
+    const payload = JSON.stringify(lease);
     const write = {
       subject: store.subjects.lease(held.id),
-      payload: JSON.stringify(lease),
+      payload,
       headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
       expect: { sequence: held.revision },
     };
-    held.revision = await writeAtomically(bus, [write], LEASE_ANSWER_MS_MAX);
+    // In one batch: nobody becomes a member again after its lease has ended.
+    const news =
+      held.member === payload ? [] : [{ subject: store.subjects.member(held.id), payload }];
+    const end =
+      held.revision > 0 || held.former === undefined ? [] : [endOfMember(store, held.former)];
+    held.revision = await writeAtomically(bus, [...end, ...news, write], LEASE_ANSWER_MS_MAX);
+    held.member = payload;
     if (this.#held === held) this.#holdsUntil = until;
   }
 }
@@ -242,13 +264,28 @@ export async function endLease(
 ): Promise<void> {
   await writeAtomically(
     bus,
-    [{ ...endOf(store, host), expect: { sequence } }],
+    [endOfMember(store, host), { ...endOf(store, host), expect: { sequence } }],
     LEASE_ANSWER_MS_MAX,
   );
 }
 
+/** Reads the lease of a host from the leader; undefined where it has ended. */
+export async function readLease(store: StateStore, host: string) {
+  const { sequence, text } = await store.read(store.subjects.lease(host));
+  if (text === undefined) return undefined;
+  const { server } = Lease.parse(JSON.parse(text));
+  return { sequence, server };
+}
+
 const endOf = (store: StateStore, host: string): Write => ({
   subject: store.subjects.lease(host),
+  payload: "",
+  headers: RELEASED,
+});
+
+/** Announces to all hosts that a lease has ended. It needs no fence, because no lease comes back. */
+export const endOfMember = (store: StateStore, host: string): Write => ({
+  subject: store.subjects.member(host),
   payload: "",
   headers: RELEASED,
 });

@@ -32,7 +32,8 @@ describe("HostPresence", () => {
   const open = (bus: Bus, parts: Partial<HostPresenceParts> = {}) => {
     const presence = new HostPresence({
       ...{ bus, clock: systemClock, logger: pino({ level: "silent" }) },
-      ...{ hosts: { nextAfter: () => undefined }, end: async () => {}, ...parts },
+      ...{ members: { nextAt: () => undefined }, lease: async () => undefined },
+      ...{ end: async () => {}, ...parts },
     });
     ends.defer(() => presence.stop());
     return presence;
@@ -42,7 +43,11 @@ describe("HostPresence", () => {
    * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many
    * questions ago that was its lease. Each step is done when it has asked once more.
    */
-  async function endedBy(bus: Bus, steps: (() => Promise<unknown>)[] = []) {
+  async function endedBy(
+    bus: Bus,
+    steps: (() => Promise<unknown>)[] = [],
+    server: string | undefined = bus.server,
+  ) {
     const ended: [string, number][] = [];
     let rounds = 0;
     const presence = open(bus, {
@@ -54,13 +59,14 @@ describe("HostPresence", () => {
           await (step ? step() : systemClock.wait(1, signal));
         },
       },
-      hosts: {
-        nextAfter(host, server) {
-          expect({ host, server }).to.deep.equal({ host: "asks", server: bus.server });
+      members: {
+        nextAt(at, host) {
+          expect({ host, at }).to.deep.equal({ host: "asks", at: bus.server });
           // Leases that were ended are absent.
-          return ended.length === 0 ? { host: "next", sequence: rounds } : undefined;
+          return ended.length === 0 ? "next" : undefined;
         },
       },
+      lease: async () => ({ sequence: rounds, server }),
       async end(host, sequence) {
         ended.push([host, rounds - sequence]);
       },
@@ -93,6 +99,11 @@ describe("HostPresence", () => {
     presence.stop();
     await own.connection.flush();
     expect(await endedBy(bus)).to.deep.equal([]);
+  });
+
+  it("leaves a host alone whose lease was renewed through another server", async () => {
+    const bus = await connect();
+    expect(await endedBy(bus, [], "another")).to.deep.equal([]);
   });
 
   it("leaves a host alone that is back the next time", async () => {

@@ -1,9 +1,9 @@
 /**
  * Finds hosts that have lost their connection before their lease expires, so that their actors answer elsewhere at
  * once. Each host answers under its name before its lease is written, and asks the next host at the same server. If
- * nobody listens there twice in a row, the server has closed the connection that renewed the lease. Then the process
- * has ended, or knows that it is cut off and no longer trusts its lease. A host that listens and does not answer may
- * stand still, and its lease expires.
+ * nobody listens there twice in a row, it reads the lease before the second question. The server has closed the
+ * connection that renewed the lease, so the process has ended, or knows that it is cut off and no longer trusts its
+ * lease. A host that listens and does not answer may stand still, and its lease expires.
  */
 import type { Logger } from "pino";
 import { presenceSubject } from "../../../schemas/subjects.ts";
@@ -12,7 +12,7 @@ import { ask } from "../bus/ask.ts";
 import { WriteRefused } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { LivingHosts } from "./living-hosts.ts";
+import type { Members } from "./members.ts";
 
 /** How often a host asks the next one whether it is there. */
 const PRESENCE_MS = 250;
@@ -31,7 +31,9 @@ export interface HostPresenceParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;
-  hosts: Pick<LivingHosts, "nextAfter">;
+  members: Pick<Members, "nextAt">;
+  /** Reads the lease of a host from the leader. */
+  lease(host: string): Promise<{ sequence: number; server: string | undefined } | undefined>;
   /** Ends a host's lease; rejects with WriteRefused where it was renewed after this sequence. */
   end(host: string, sequence: number): Promise<void>;
 }
@@ -77,16 +79,18 @@ export class HostPresence {
   }
 
   async #askNext(): Promise<void> {
-    const { bus, hosts, end, logger } = this.#parts;
-    const next = hosts.nextAfter(this.#answering?.id ?? "", bus.server);
-    if (!next) return;
-    const { host, sequence } = next;
-    const asked = await ask(bus, presenceSubject(host), "", { timeoutMs: PRESENCE_ANSWER_MS });
+    const { bus, members, lease, end, logger } = this.#parts;
+    const host = members.nextAt(bus.server, this.#answering?.id ?? "");
+    if (host === undefined) return;
     const before = this.#missed.host === host ? this.#missed.times : 0;
+    const renewed = before > 0 ? await lease(host) : undefined;
+    const asked = await ask(bus, presenceSubject(host), "", { timeoutMs: PRESENCE_ANSWER_MS });
     this.#missed = { host, times: asked === "nobody" ? before + 1 : 0 };
     if (this.#missed.times < PRESENCE_MISSES || this.#stopped.signal.aborted) return;
+    // Through another server it may live.
+    if (renewed?.server !== bus.server) return;
     try {
-      await end(host, sequence);
+      await end(host, renewed.sequence);
       logger.warn({ host }, "host has lost its connection, lease ended");
     } catch (error) {
       if (!(error instanceof WriteRefused && error.conflict)) throw error;

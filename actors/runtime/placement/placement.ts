@@ -2,25 +2,22 @@
  * Decides which shards this host owns. A shard's epoch names its owner, which has a lease in the first state bucket.
  * The shard is free when its owner gave it back, or when the owner's lease has ended.
  */
-import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { PLACEMENT_PREFETCH, READER_RETRY_MS, SHARDS } from "../../../schemas/limits.ts";
+import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
 import { countWork } from "../../../schemas/meter.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
-import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { StateStore } from "../state/state-store.ts";
 import { Epoch, encodeEpoch, NOBODY, sourcesOf } from "./epoch.ts";
-import { endLease, HostLease, LEASE_FORM, Lease } from "./host-lease.ts";
+import { endLease, HostLease, LEASE_FORM, readLease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
+import { LeaseEnds } from "./lease-ends.ts";
 import { LeftJournals } from "./left-journals.ts";
-import { LivingHosts } from "./living-hosts.ts";
+import { Members } from "./members.ts";
 import type { PlacementHost } from "./placement-host.ts";
-import { preferredHost } from "./rendezvous.ts";
-
-/** The sequence of a lease that this host wrote and has not read yet. */
-const NOT_READ = 0;
+import { followPlacement } from "./placement-news.ts";
 
 interface KnownEpoch extends Epoch {
   sequence: number;
@@ -34,17 +31,24 @@ export class Placement {
   readonly #logger: Logger;
   readonly #lease: HostLease;
   #stopped = false;
-  readonly #hosts: LivingHosts;
+  readonly #members: Members;
+  readonly #ends: LeaseEnds;
   readonly #presence: HostPresence;
   readonly #epochs = new Map<number, KnownEpoch>();
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
+  readonly #takes = new Semaphore(SHARD_STARTS_MAX);
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
-  /** Buckets whose leases and epochs are known up to now. */
+  /** Members or epochs have changed since journals were removed. */
+  #mayRemoveJournals = true;
+  /** A shard could not be placed, for a reason that ends without a change of members or epochs. */
+  #isUnsettled = false;
+  /** Buckets whose members and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
+  readonly #left = new AbortController();
   /** A renewal that confirmations share. */
   #confirming: Promise<void> | undefined;
 
@@ -63,14 +67,16 @@ export class Placement {
     this.#host = parts.host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
-    this.#hosts = new LivingHosts(parts.clock);
+    this.#members = new Members(this.#shards);
+    this.#ends = new LeaseEnds({ ...parts, store: this.#firstStore, members: this.#members });
     this.#journals = new LeftJournals({
       logger: parts.logger,
-      isAlive: (host) => host === this.#lease.id || this.#hosts.isAlive(host),
-      isGone: (host) => this.#isGone(host),
+      isAlive: (host) => host === this.#lease.id || this.#members.has(host),
+      isMine: (host) => this.#members.chosenFor(host) === this.#lease.id,
+      isGone: (host) => this.#ends.hasEnded(host),
       known: () => this.#epochs.values(),
       readAll: () =>
-        Promise.all(Array.from({ length: SHARDS }, (_, shard) => this.#readEpoch(shard))),
+        Promise.all(Array.from({ length: this.#shards }, (_, shard) => this.#readEpoch(shard))),
       remove: (host) => parts.host.forgetJournal(host),
     });
     this.#lease = new HostLease({
@@ -78,8 +84,8 @@ export class Placement {
       store: this.#firstStore,
       renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
-        this.#reconcile();
-        if (this.#watched.size === this.#stores.length) void this.#journals.removeUnnamed();
+        if (this.#isUnsettled) this.#reconcile();
+        void this.#removeJournals();
       },
       lost: () => {
         this.#host.renamed();
@@ -90,7 +96,8 @@ export class Placement {
     });
     this.#presence = new HostPresence({
       ...parts,
-      hosts: this.#hosts,
+      members: this.#members,
+      lease: (host) => readLease(this.#firstStore, host),
       end: (host, sequence) =>
         endLease({ bus: this.#bus, store: this.#firstStore }, host, sequence),
     });
@@ -107,9 +114,9 @@ export class Placement {
 
   /** True once every shard has an owner whose lease lives, as far as this host knows. */
   get isComplete(): boolean {
-    for (let shard = 0; shard < SHARDS; shard++) {
+    for (let shard = 0; shard < this.#shards; shard++) {
       const host = this.#epochs.get(shard)?.owner;
-      if (!host || !this.#hosts.isAlive(host)) return false;
+      if (!host || !this.#members.has(host)) return false;
       if (host === this.#lease.id && !this.#open.has(shard)) return false;
     }
     return true;
@@ -121,6 +128,7 @@ export class Placement {
     await this.#lease.start();
     this.#watchAll();
     void this.#presence.watch();
+    void this.#ends.watch(() => this.#lease.id, this.#left.signal);
     // The lease counts again only after a renewal, which also retries what failed while the bus was away.
     this.#bus.onReconnect(() => void this.#lease.renew());
   }
@@ -129,7 +137,7 @@ export class Placement {
   async stop(): Promise<void> {
     // Other hosts must know before the first shard is free.
     await this.#lease.announceLeaving();
-    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: true, form: LEASE_FORM });
+    this.#members.add(this.#lease.id, { leaving: true, form: LEASE_FORM });
     while (this.#open.size > 0 || this.#moving.size > 0) {
       for (const shard of this.#open.keys()) {
         if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
@@ -138,6 +146,7 @@ export class Placement {
     }
     this.#stopped = true;
     this.#watches.abort();
+    this.#left.abort();
     this.#presence.stop();
     await this.#lease.release();
   }
@@ -173,6 +182,10 @@ export class Placement {
     this.#lease.startAnew();
   }
 
+  get #shards(): number {
+    return this.#bus.layout.shards;
+  }
+
   get #firstStore(): StateStore {
     return this.#storeOf(0);
   }
@@ -187,53 +200,38 @@ export class Placement {
     this.#watches.abort();
     this.#watches = new AbortController();
     this.#watched.clear();
-    this.#hosts.clear();
-    this.#hosts.see(this.#lease.id, NOT_READ, { leaving: this.#lease.leaving, form: LEASE_FORM });
-    for (const store of this.#stores) void this.#watch(store, this.#watches.signal);
+    this.#members.clear();
+    this.#members.add(this.#lease.id, { leaving: this.#lease.leaving, form: LEASE_FORM });
+    for (const store of this.#stores) this.#follow(store, this.#watches.signal);
   }
 
-  /** Follows leases and epochs of one bucket as they change. */
-  async #watch(store: StateStore, signal: AbortSignal): Promise<void> {
-    const { subjects } = store;
-    const caughtUp = () => {
-      if (signal.aborted) return;
-      this.#watched.add(store);
-      this.#reconcile();
-    };
-    while (!signal.aborted) {
-      try {
-        const read = readInOrder(this.#bus, {
-          stream: subjects.stream,
-          name: "placement",
-          select: {
-            filter_subjects: [subjects.leases, subjects.epochs],
-            deliver_policy: DeliverPolicy.LastPerSubject,
-          },
-          prefetch: PLACEMENT_PREFETCH,
-          signal,
-          started: (pending) => pending === 0 && caughtUp(),
-        });
-        for await (const message of read) {
-          this.#observe(store, message);
-          if (message.info.pending === 0) caughtUp();
-        }
-      } catch (error) {
-        this.#logger.warn({ err: error }, "placement not watched, will try again");
-      }
-      await this.#clock.wait(READER_RETRY_MS, signal);
-    }
-  }
-
-  #observe(store: StateStore, message: JsMsg): void {
-    const { subjects } = store;
-    const name = subjects.lastToken(message.subject);
-    const removed =
-      message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
-    if (message.subject === subjects.epoch(Number(name))) {
-      const epoch = removed ? NOBODY : Epoch.parse(message.json());
-      this.#learn(Number(name), { ...epoch, sequence: message.seq });
-    } else if (removed) this.#hosts.forget(name);
-    else this.#hosts.see(name, message.seq, Lease.parse(message.json()));
+  #follow(store: StateStore, signal: AbortSignal): void {
+    const { members, epochs } = store.subjects;
+    const filters = store === this.#firstStore ? [members, epochs] : [epochs];
+    const parts = { bus: this.#bus, clock: this.#clock, logger: this.#logger };
+    void followPlacement(
+      { ...parts, store, filters, signal },
+      {
+        epoch: (shard, epoch) => {
+          this.#mayRemoveJournals = true;
+          this.#learn(shard, epoch);
+          this.#place(shard);
+        },
+        member: (host, lease) => {
+          this.#mayRemoveJournals = true;
+          if (lease) this.#members.add(host, lease);
+          // A host that had only an old copy of the store may have announced an end that never was.
+          else if (host === this.#lease.id) this.#lease.announceAgain();
+          else this.#members.remove(host);
+          this.#reconcile();
+        },
+        caughtUp: (members) => {
+          if (store === this.#firstStore) this.#members.retain(members, this.#lease.id);
+          this.#watched.add(store);
+          this.#reconcile();
+        },
+      },
+    );
   }
 
   #learn(shard: number, epoch: KnownEpoch): void {
@@ -247,41 +245,56 @@ export class Placement {
     if (opened !== undefined && epoch.sequence > opened) this.startAnew();
   }
 
-  /** Compares the owner of each shard with the preferred host, and takes shards or gives them back. */
   #reconcile(): void {
+    this.#isUnsettled = false;
+    for (let shard = 0; shard < this.#shards; shard++) this.#place(shard);
+  }
+
+  /** Compares the owner of a shard with the preferred host, and takes the shard or gives it back. */
+  #place(shard: number): void {
+    if (this.#watched.size < this.#stores.length || this.#stopped || this.#moving.has(shard))
+      return;
     // A shard that a host takes without a living lease is free at once.
-    if (this.#watched.size < this.#stores.length || this.#stopped || !this.#lease.holds) return;
-    const staying = this.#hosts.staying();
-    for (let shard = 0; shard < SHARDS; shard++) {
-      if (this.#moving.has(shard)) continue;
-      const preferred = preferredHost(shard, staying);
-      const owner = this.#epochs.get(shard)?.owner ?? undefined;
-      const free = owner === undefined || !this.#hosts.isAlive(owner) || owner === this.#lease.id;
-      if (preferred === this.#lease.id) {
-        if (free && !this.#open.has(shard)) this.#move(shard, this.#take(shard));
-      } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
-        // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
-        // it.
-        this.#move(shard, this.#giveBack(shard));
+    if (!this.#lease.holds) {
+      this.#isUnsettled = true;
+      return;
+    }
+    const preferred = this.#members.preferredFor(shard);
+    const owner = this.#epochs.get(shard)?.owner ?? undefined;
+    const free = owner === undefined || !this.#members.has(owner) || owner === this.#lease.id;
+    if (preferred === this.#lease.id) {
+      if (free && !this.#open.has(shard)) {
+        this.#move(
+          shard,
+          this.#takes.run(() => this.#take(shard)),
+        );
       }
+    } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
+      // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
+      // it.
+      this.#move(shard, this.#giveBack(shard));
     }
   }
 
-  /** Runs one move at a time for each shard, and reconciles again at its end. */
+  /** Runs one move at a time for each shard, and places the shard again at its end. */
   #move(shard: number, moving: Promise<boolean>): void {
     const ended = moving.then((done) => {
       this.#moving.delete(shard);
       // After a failure the next renewal reconciles: the bus may be away.
-      if (done) this.#reconcile();
+      if (done) this.#place(shard);
+      else this.#isUnsettled = true;
     });
     this.#moving.set(shard, ended);
   }
 
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
+    // It has waited for its turn.
+    if (this.#members.preferredFor(shard) !== id) return true;
     try {
       const known = this.#epochs.get(shard);
-      if (known?.owner && known.owner !== id && !(await this.#isGone(known.owner))) return false;
+      if (known?.owner && known.owner !== id && !(await this.#ends.hasEnded(known.owner)))
+        return false;
       // The host may have another name by now, whose journal is open.
       if (this.#lease.id !== id) return true;
       const epoch = await this.#takeOver(shard, known, id);
@@ -358,12 +371,10 @@ export class Placement {
     return sequence;
   }
 
-  /** Asks the leader whether a host's lease has ended: the watch may lag. */
-  async #isGone(host: string): Promise<boolean> {
-    const { text, sequence } = await this.#firstStore.read(this.#firstStore.subjects.lease(host));
-    if (text === undefined || this.#hosts.hasEnded(host, sequence)) return true;
-    this.#hosts.see(host, sequence, Lease.parse(JSON.parse(text)));
-    return false;
+  async #removeJournals(): Promise<void> {
+    if (!this.#mayRemoveJournals || this.#watched.size < this.#stores.length) return;
+    this.#mayRemoveJournals = false;
+    if (await this.#journals.removeUnnamed()) this.#mayRemoveJournals = true;
   }
 
   /** Reads the epoch from the store: a write with an unknown outcome may have been stored, or lost to another host. */

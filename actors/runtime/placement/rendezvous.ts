@@ -6,17 +6,65 @@ import { fnv1a32 } from "../../../schemas/subjects.ts";
 
 /** The host with the highest weight for the shard (rendezvous hashing), or undefined where there is none. */
 export function preferredHost(shard: number, hosts: Iterable<string>): string | undefined {
-  let best: string | undefined;
-  let bestWeight = -1;
-  for (const host of hosts) {
-    const weight = scramble(fnv1a32(host) ^ scramble(shard + 1));
-    if (weight > bestWeight || (weight === bestWeight && best !== undefined && host > best)) {
-      best = host;
-      bestWeight = weight;
+  const hashes: [string, number][] = [];
+  for (const host of hosts) hashes.push([host, fnv1a32(host)]);
+  return heaviest(shard, hashes)?.host;
+}
+
+/** The preferred host of each shard, kept up to date while hosts come and go. */
+export class PreferredHosts {
+  readonly #hashes = new Map<string, number>();
+  readonly #preferred: (Preferred | undefined)[];
+
+  constructor(shards: number) {
+    this.#preferred = Array.from({ length: shards }, () => undefined);
+  }
+
+  of(shard: number): string | undefined {
+    return this.#preferred[shard]?.host;
+  }
+
+  /** The preferred host for a number that need not be a shard. */
+  choose(number: number): string | undefined {
+    return heaviest(number, this.#hashes)?.host;
+  }
+
+  /** Compares the host with the preferred host of each shard. */
+  add(host: string): void {
+    if (this.#hashes.has(host)) return;
+    const hash = fnv1a32(host);
+    this.#hashes.set(host, hash);
+    for (const [shard, before] of this.#preferred.entries()) {
+      this.#preferred[shard] = heavier(before, { host, weight: weightOf(shard, hash) });
     }
   }
+
+  /** Chooses anew for the shards of this host alone. */
+  remove(host: string): void {
+    if (!this.#hashes.delete(host)) return;
+    for (const [shard, before] of this.#preferred.entries()) {
+      if (before?.host === host) this.#preferred[shard] = heaviest(shard, this.#hashes);
+    }
+  }
+}
+
+interface Preferred {
+  readonly host: string;
+  readonly weight: number;
+}
+
+function heaviest(shard: number, hashes: Iterable<[string, number]>): Preferred | undefined {
+  let best: Preferred | undefined;
+  for (const [host, hash] of hashes) best = heavier(best, { host, weight: weightOf(shard, hash) });
   return best;
 }
+
+function heavier(one: Preferred | undefined, other: Preferred): Preferred {
+  if (one === undefined || other.weight > one.weight) return other;
+  return other.weight === one.weight && other.host > one.host ? other : one;
+}
+
+const weightOf = (shard: number, hash: number) => scramble(hash ^ scramble(shard + 1));
 
 // FNV alone spreads similar names badly: the finalizer of MurmurHash3 (public domain) mixes all 32 bits.
 function scramble(value: number): number {

@@ -1,6 +1,5 @@
 /** Reads for operators which host owns which shard. */
 import type { StoredMsg } from "@nats-io/jetstream";
-import { SHARDS } from "../../../schemas/limits.ts";
 import { type StateSubjects, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { Epoch } from "./epoch.ts";
@@ -37,7 +36,7 @@ export async function readShardOwners(bus: Bus): Promise<ShardOwners> {
     }
   }
   const free: number[] = [];
-  for (let shard = 0; shard < SHARDS; shard++) {
+  for (let shard = 0; shard < bus.layout.shards; shard++) {
     const id = owners.get(shard);
     if (id === undefined) {
       free.push(shard);

@@ -35,6 +35,7 @@ export class Shard {
   readonly host: string;
   readonly subjects: StateSubjects;
   readonly outbox: Outbox;
+  readonly #shards: number | undefined;
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
@@ -66,6 +67,8 @@ export class Shard {
     subjects: StateSubjects;
     outbox: Outbox;
     sentRevision: number;
+    /** The number of all shards. Default: that of new data. */
+    shards?: number;
   }) {
     this.number = parts.number;
     this.epoch = parts.epoch;
@@ -73,6 +76,7 @@ export class Shard {
     this.subjects = parts.subjects;
     this.outbox = parts.outbox;
     this.sentRevision = parts.sentRevision;
+    this.#shards = parts.shards;
   }
 
   /**
@@ -84,7 +88,7 @@ export class Shard {
     try {
       const { kind, key } = readAddress(subject);
       const address = addressOf(kind, key);
-      return shardOf(address) === this.number ? { kind, key, address } : undefined;
+      return shardOf(address, this.#shards) === this.number ? { kind, key, address } : undefined;
     } catch {
       return undefined;
     }

@@ -1,7 +1,7 @@
 /** Reads the stored state of actors and shards, always from the stream's leader. */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { mailSubject, STREAMS, type StateSubjects, shardOf } from "../../../schemas/subjects.ts";
+import { mailSubject, STREAMS, type StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
@@ -65,7 +65,7 @@ export class StateStore {
   ): Promise<LoadedActor> {
     const actor = decodeActor(definition, value.text, new Map());
     const rows = { filter: this.subjects.rows(address), seq: value.sequence };
-    const mail = { filter: mailSubject(shardOf(address), address), seq: actor.mail + 1 };
+    const mail = { filter: mailSubject(this.#bus.shardOf(address), address), seq: actor.mail + 1 };
     const { streams } = this.#bus.jetstream;
     await this.#bus.whileConnected(() =>
       Promise.all([

@@ -3,7 +3,7 @@
  * of the data. It also allows the same command to start over after it was killed.
  */
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
-import { DATA_FORMAT } from "../../../deploy/data-format.ts";
+import { NEWEST_FORMAT } from "../../../deploy/data-format.ts";
 import {
   isRestoring,
   markRestore,
@@ -29,9 +29,9 @@ interface RestoreParts {
 
 /** Throws if this version cannot read the data in a backup. */
 export function refuseNewerBackup({ format, version: made, moment }: Backup): void {
-  if (format <= DATA_FORMAT) return;
+  if (format <= NEWEST_FORMAT) return;
   throw new Error(
-    `Cannot restore the backup of ${moment}: version ${made} of Trunkline made it with data of format ${format}, and this version ${version()} reads formats up to ${DATA_FORMAT}; restore it with version ${made} or newer`,
+    `Cannot restore the backup of ${moment}: version ${made} of Trunkline made it with data of format ${format}, and this version ${version()} reads formats up to ${NEWEST_FORMAT}; restore it with version ${made} or newer`,
   );
 }
 

@@ -1,0 +1,74 @@
+/**
+ * The hosts that have joined, as this host has heard. Hosts announce that they join, leave and end; they do not
+ * announce renewals. So a member may be dead already: only the store says whether a lease has ended.
+ */
+import { fnv1a32 } from "../../../schemas/subjects.ts";
+import { LEASE_FORM, type Lease } from "./host-lease.ts";
+import { PreferredHosts } from "./rendezvous.ts";
+
+export class Members {
+  readonly #hosts = new Map<string, Lease>();
+  /** All members in the order of their names; undefined until it is needed. */
+  #inOrder: string[] | undefined;
+  readonly #shards: number;
+  #preferred: PreferredHosts;
+
+  constructor(shards: number) {
+    this.#shards = shards;
+    this.#preferred = new PreferredHosts(shards);
+  }
+
+  add(host: string, lease: Lease): void {
+    this.#hosts.set(host, lease);
+    this.#inOrder = undefined;
+    // Hosts of the first release cannot take a shard from a host of this release.
+    if (!lease.leaving && lease.form === LEASE_FORM) this.#preferred.add(host);
+    else this.#preferred.remove(host);
+  }
+
+  remove(host: string): void {
+    this.#hosts.delete(host);
+    this.#inOrder = undefined;
+    this.#preferred.remove(host);
+  }
+
+  /** Removes all members but these and this host itself. */
+  retain(hosts: ReadonlySet<string>, own: string): void {
+    for (const host of [...this.#hosts.keys()]) {
+      if (host !== own && !hosts.has(host)) this.remove(host);
+    }
+  }
+
+  clear(): void {
+    this.#hosts.clear();
+    this.#inOrder = undefined;
+    this.#preferred = new PreferredHosts(this.#shards);
+  }
+
+  has(host: string): boolean {
+    return this.#hosts.has(host);
+  }
+
+  /** The member that should own the shard. */
+  preferredFor(shard: number): string | undefined {
+    return this.#preferred.of(shard);
+  }
+
+  /** The member that does a piece of work which any member that stays could do. */
+  chosenFor(work: string): string | undefined {
+    return this.#preferred.choose(fnv1a32(work));
+  }
+
+  /** All other members, from the one behind this host in the order of names round to the one before it. */
+  after(host: string): string[] {
+    this.#inOrder ??= [...this.#hosts.keys()].sort();
+    const others = this.#inOrder.filter((one) => one !== host);
+    const next = others.findIndex((one) => one > host);
+    return next <= 0 ? others : [...others.slice(next), ...others.slice(0, next)];
+  }
+
+  /** The first of those that are connected to this server. */
+  nextAt(server: string, host: string): string | undefined {
+    return this.after(host).find((one) => this.#hosts.get(one)?.server === server);
+  }
+}

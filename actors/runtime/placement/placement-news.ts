@@ -1,0 +1,78 @@
+/** Follows the members and epochs of one bucket as they change. */
+import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import type { Logger } from "pino";
+import { PLACEMENT_PREFETCH, READER_RETRY_MS } from "../../../schemas/limits.ts";
+import type { Bus } from "../bus/bus.ts";
+import { readInOrder } from "../bus/read-in-order.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { StateStore } from "../state/state-store.ts";
+import { Epoch, NOBODY } from "./epoch.ts";
+import { Lease } from "./host-lease.ts";
+
+export interface PlacementListener {
+  epoch(shard: number, epoch: Epoch & { sequence: number }): void;
+  /** The lease is undefined after its end. */
+  member(host: string, lease: Lease | undefined): void;
+  /** All that was stored at the start has been heard, with these members. The markers of earlier ends may be gone. */
+  caughtUp(members: ReadonlySet<string>): void;
+}
+
+interface NewsParts {
+  bus: Bus;
+  clock: Clock;
+  logger: Logger;
+  store: StateStore;
+  /** The keys to follow. */
+  filters: string[];
+  signal: AbortSignal;
+}
+
+/** Starts anew whenever reading fails, until the signal aborts. */
+export async function followPlacement(
+  { bus, clock, logger, store, filters, signal }: NewsParts,
+  listener: PlacementListener,
+): Promise<void> {
+  while (!signal.aborted) {
+    let isCaughtUp = false;
+    const members = new Set<string>();
+    const caughtUp = () => {
+      if (!isCaughtUp && !signal.aborted) listener.caughtUp(members);
+      isCaughtUp = true;
+    };
+    const heard: PlacementListener = {
+      ...listener,
+      member(host, lease) {
+        if (lease) members.add(host);
+        else members.delete(host);
+        listener.member(host, lease);
+      },
+    };
+    try {
+      const read = readInOrder(bus, {
+        stream: store.subjects.stream,
+        name: "placement",
+        select: { filter_subjects: filters, deliver_policy: DeliverPolicy.LastPerSubject },
+        prefetch: PLACEMENT_PREFETCH,
+        signal,
+        started: (pending) => pending === 0 && caughtUp(),
+      });
+      for await (const message of read) {
+        hear(store, message, heard);
+        if (message.info.pending === 0) caughtUp();
+      }
+    } catch (error) {
+      logger.warn({ err: error }, "placement not watched, will try again");
+    }
+    await clock.wait(READER_RETRY_MS, signal);
+  }
+}
+
+function hear({ subjects }: StateStore, message: JsMsg, listener: PlacementListener): void {
+  const name = subjects.lastToken(message.subject);
+  const removed =
+    message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");
+  if (message.subject === subjects.epoch(Number(name))) {
+    const epoch = removed ? NOBODY : Epoch.parse(message.json());
+    listener.epoch(Number(name), { ...epoch, sequence: message.seq });
+  } else listener.member(name, removed ? undefined : Lease.parse(message.json()));
+}

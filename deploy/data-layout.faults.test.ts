@@ -1,0 +1,60 @@
+/** Starts whole instances, whose roles have users of the bus, with other numbers of shards and state streams. */
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { trunkline } from "../scripts/testing/command-line.ts";
+import { RoleProcess } from "../scripts/testing/role-process.ts";
+
+const ROLES = { TRUNKLINE_ROLES: "gateway,actors" };
+const CHOSEN = { TRUNKLINE_SHARDS: "16", TRUNKLINE_STATE_STREAMS: "4" };
+
+describe("an instance with other numbers of shards and state streams", function () {
+  this.timeout(240_000);
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "trunkline-layout-"));
+  });
+  after(() => rm(folder, { recursive: true, maxRetries: 10 }));
+
+  const start = (environment: Record<string, string>) =>
+    RoleProcess.start("data", folder, { ...ROLES, ...environment });
+  const stop = async (instance: RoleProcess) => {
+    instance.signal("SIGTERM");
+    await instance.exit();
+  };
+
+  it("works with the rights of its roles, keeps the numbers, and refuses others", async () => {
+    await using first = await start(CHOSEN);
+    await first.ready();
+    const { account_id: account, api_token: token } = await first.credentials();
+    const headers = { authorization: `Bearer ${token}` };
+    const create = async (instance: RoleProcess, name: string) => {
+      const url = `${instance.url}/v4/accounts/${account}/tokens`;
+      const policies = [{ effect: "allow", permission_groups: [{ id: "artifacts.read" }] }];
+      const body = JSON.stringify({ name, policies });
+      const type = { "content-type": "application/json" };
+      return await fetch(url, { method: "POST", headers: { ...headers, ...type }, body });
+    };
+    const created = await create(first, "one");
+    expect(created.status, await created.text()).to.equal(200);
+    const url = (await readFile(join(folder, "data", "nats.url"), "utf8")).trim();
+    const { stdout } = await trunkline(["admin", "shards"], url);
+    expect(stdout).to.match(/\n16 of 16 shards have an owner\n$/);
+    expect(first.lines.join("\n")).to.not.include("Violation");
+    await stop(first);
+
+    await using other = await start({ TRUNKLINE_SHARDS: "64" });
+    expect(await other.exit()).to.equal(1);
+    const text = other.lines.join("\n");
+    expect(text).to.include("TRUNKLINE_SHARDS: expected 16, as the first start stored it");
+    expect(text).to.include('found "64"');
+
+    await using unset = await start({});
+    await unset.ready();
+    const listed = await fetch(`${unset.url}/v4/accounts/${account}/tokens`, { headers });
+    expect(await listed.text()).to.include('"one"');
+    expect(unset.lines.join("\n")).to.not.include("Violation");
+    await stop(unset);
+  });
+});

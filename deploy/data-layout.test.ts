@@ -1,0 +1,90 @@
+import { expect } from "chai";
+import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
+import { startWorld, type World } from "../scripts/testing/actor-world.ts";
+import { awaitData } from "./await-data.ts";
+import { dataFormatOf, readLayout, refuseNewerData, type WantedLayout } from "./data-format.ts";
+import { openData } from "./open-data.ts";
+
+const ANY = { shards: undefined, stateStreams: undefined };
+
+describe("data layout", function () {
+  this.timeout(60_000);
+  let world: World;
+  beforeEach(async () => {
+    world = await startWorld();
+  });
+  afterEach(() => world[Symbol.asyncDispose]());
+
+  const open = (wanted: Partial<WantedLayout>) =>
+    openData(world.bus.jetstream, {
+      ...{ version: "0.1.0", replicas: 1, tasks: [], wanted: { ...ANY, ...wanted } },
+    });
+  const awaited = (wanted: Partial<WantedLayout>) =>
+    awaitData(world.bus.jetstream, {
+      ...{ version: "0.1.0", readsState: false, wanted: { ...ANY, ...wanted } },
+      ...{ signal: AbortSignal.timeout(20_000), missing: () => {} },
+    });
+  const refusalOf = (opening: Promise<unknown>) =>
+    opening.then(
+      () => "open",
+      (error: Error) => error.message,
+    );
+
+  for (const shards of [8, 64, 512, 4_096]) {
+    it(`openData() stores ${shards} shards at the first start, and finds them later`, async () => {
+      const layout = { shards, stateStreams: 1 };
+      expect(await open({ shards })).to.deep.equal(layout);
+      expect(await open({})).to.deep.equal(layout);
+      expect(await open({ shards })).to.deep.equal(layout);
+      expect(await awaited({})).to.deep.equal(layout);
+    });
+  }
+
+  it("openData() and awaitData() refuse other numbers than the stored ones", async () => {
+    await open({ shards: 512, stateStreams: 2 });
+    const shards =
+      'TRUNKLINE_SHARDS: expected 512, as the first start stored it for the life of the data, found "64"; leave it unset';
+    expect(await refusalOf(open({ shards: 64 }))).to.equal(shards);
+    expect(await refusalOf(awaited({ shards: 64 }))).to.equal(shards);
+    const streams =
+      'TRUNKLINE_STATE_STREAMS: expected 2, as the first start stored it for the life of the data, found "1"; leave it unset';
+    expect(await refusalOf(open({ stateStreams: 1 }))).to.equal(streams);
+    expect(await refusalOf(awaited({ stateStreams: 1 }))).to.equal(streams);
+    expect(await readLayout(world.bus.jetstream)).to.include({ shards: 512, stateStreams: 2 });
+  });
+
+  it("openData() declares each state stream and its journal", async () => {
+    expect(await open({ stateStreams: 4 })).to.deep.equal({ shards: 64, stateStreams: 4 });
+    const { stream, journalStream } = stateSubjects(stateBucket(3));
+    for (const name of [stream, journalStream]) await world.bus.jetstream.streams.info(name);
+  });
+
+  it("openData() of two first starts with different numbers: one is refused", async () => {
+    const [one, other] = await Promise.all([
+      refusalOf(open({ shards: 8 })),
+      refusalOf(open({ shards: 16 })),
+    ]);
+    expect([one, other].filter((text) => text === "open")).to.have.length(1);
+    const stored = one === "open" ? 8 : 16;
+    expect(await open({})).to.deep.equal({ shards: stored, stateStreams: 1 });
+  });
+
+  it("openData() finds 64 shards and one state stream in data of the first release", async () => {
+    const { epoch } = stateSubjects(stateBucket(0));
+    await world.bus.jetstream.jetstream().publish(epoch(7), "{}");
+    expect(await refusalOf(open({ shards: 512 }))).to.match(/^TRUNKLINE_SHARDS: expected 64,/);
+    expect(await open({})).to.deep.equal({ shards: 64, stateStreams: 1 });
+  });
+
+  it("code that counts on 64 shards refuses other data", async () => {
+    await open({ shards: 64 });
+    expect(await dataFormatOf(world.bus.jetstream)).to.equal(1);
+    await using other = await startWorld();
+    const { jetstream } = other.bus;
+    await openData(jetstream, {
+      ...{ version: "0.2.0", replicas: 1, tasks: [], wanted: { ...ANY, shards: 128 } },
+    });
+    const older = refuseNewerData(jetstream, { version: "0.1.0", format: 1 });
+    expect(await refusalOf(older)).to.match(/wrote it in format 2, and this version 0.1.0 reads/);
+  });
+});

@@ -1,0 +1,46 @@
+/** Prints what 1,000 hosts cost: `node scripts/model/main.ts [hosts] [changes a second]`. */
+import { SHARDS, SHARDS_MAX } from "../../schemas/limits.ts";
+import { type Costs, type Findings, simulate } from "./simulate.ts";
+
+/** From docs/benchmarks.md. */
+const COSTS: Costs = {
+  changesPerStream: 20_800,
+  messagesPerHost: 20,
+  messagesPerShard: 0.3,
+  coresPerHost: 0.0045,
+  coresPerShard: 0.000014,
+};
+const HOSTS = 1_000;
+const CHANGES = 1_000_000;
+
+const [hosts = HOSTS, changesPerSecond = CHANGES] = process.argv.slice(2).map(Number);
+const rack = { hostsPerRack: Math.max(1, Math.round(hosts / 25)), actorsPerHost: 100_000 };
+const columns = [SHARDS, 512, SHARDS_MAX].map((shards) => ({
+  shards,
+  found: simulate({ ...rack, hosts, shards, changesPerSecond }, COSTS),
+}));
+
+const whole = (value: number) => Math.round(value).toLocaleString("en");
+const rows: [string, (found: Findings) => string][] = [
+  ["busiest host, in fair shares", ({ busiest }) => busiest.toFixed(1)],
+  ["hosts without a shard", ({ idleHosts }) => whole(idleHosts)],
+  ["idle: messages a second", ({ idleMessagesPerSecond: count }) => whole(count)],
+  ["idle, if each host watched each lease", ({ messagesIfAllWatch: count }) => whole(count)],
+  ["idle: cores of hosts and servers", ({ idleCores }) => idleCores.toFixed(1)],
+  ["a host joins: choosing, ms", ({ joinMs }) => joinMs.toFixed(1)],
+  [`a rack of ${rack.hostsPerRack} dies: choosing, ms`, ({ rackMs }) => rackMs.toFixed(1)],
+  ["shards that move", (found) => whole(found.rack.shards)],
+  ["actors that move", (found) => whole(found.rack.actors)],
+  ["dead hosts in a row, at most", (found) => whole(found.rack.longestRun)],
+  ["writes of epochs", (found) => whole(found.rack.epochWrites)],
+  ["epochs to all hosts, messages", (found) => whole(found.rack.epochMessages)],
+  ["shards of the busiest taker", (found) => whole(found.rack.mostTaken)],
+  ["state streams for the changes", ({ stateStreams }) => whole(stateStreams)],
+];
+
+console.log(`${whole(hosts)} hosts, ${whole(changesPerSecond)} changes a second\n`);
+console.log(`| | ${columns.map(({ shards }) => `${whole(shards)} shards`).join(" | ")} |`);
+console.log(`| --- |${" --- |".repeat(columns.length)}`);
+for (const [name, of] of rows) {
+  console.log(`| ${name} | ${columns.map(({ found }) => of(found)).join(" | ")} |`);
+}

@@ -1,0 +1,30 @@
+import { expect } from "chai";
+import { simulate } from "./simulate.ts";
+
+const costs = {
+  changesPerStream: 20_000,
+  ...{ messagesPerHost: 20, messagesPerShard: 1, coresPerHost: 0.01, coresPerShard: 0.001 },
+};
+const scene = {
+  ...{ hosts: 100, hostsPerRack: 10, shards: 512, actorsPerHost: 1_000 },
+  changesPerSecond: 100_000,
+};
+
+describe("simulate()", () => {
+  it("moves exactly the shards of the hosts that died", () => {
+    const { rack, stateStreams, idleMessagesPerSecond } = simulate(scene, costs);
+    // About a tenth of the shards: the deviation of a binomial distribution is 7.
+    expect(rack.shards).to.be.within(51 - 28, 51 + 28);
+    expect(rack.actors).to.equal((rack.shards / 512) * 100_000);
+    expect(rack.epochMessages).to.equal(2 * rack.shards * 90);
+    expect(rack.longestRun).to.be.within(1, 10);
+    expect(stateStreams).to.equal(5);
+    expect(idleMessagesPerSecond).to.equal(2_512);
+  });
+
+  it("a host without others has every shard, and a rack of none moves none", () => {
+    const found = simulate({ ...scene, hosts: 1, hostsPerRack: 0 }, costs);
+    expect(found.busiest).to.equal(1);
+    expect(found.rack.shards).to.equal(0);
+  });
+});
