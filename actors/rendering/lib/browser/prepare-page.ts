@@ -5,14 +5,14 @@ import type { Cookie } from "../../../../schemas/rendering/http/cookies.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { definedOf } from "./defined-of.ts";
 import type { RenderContext } from "./render-context.ts";
-import { type FilterHooks, filterRequests } from "./request-filter.ts";
+import { type FilterHooks, filterRequests, stopsRequests } from "./request-filter.ts";
 
 /** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage" | "sources">;
 
-/** A page of a crawl has no geolocation. */
+/** A page of a crawl has no geolocation, and shares its context with others. */
 type Prepared = Pick<RenderContext, "session" | "evaluate"> &
-  Partial<Pick<RenderContext, "grantGeolocation">>;
+  Partial<Pick<RenderContext, "grantGeolocation" | "authorizeWithDocument">>;
 
 /**
  * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send
@@ -29,7 +29,11 @@ export async function preparePage(
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
   const { url, files } = parameters;
-  if (url !== undefined || files !== undefined) await context.authorize();
+  if (url !== undefined || files !== undefined) {
+    if (context.authorizeWithDocument === undefined || stopsRequests(parameters)) {
+      await context.authorize();
+    } else await context.authorizeWithDocument();
+  }
   // These calls are independent, and each takes a round trip.
   await Promise.all([
     // By our session, as no other emulation: the last session of a page resets it where the page changes its process,
