@@ -30,9 +30,10 @@ export async function preparePage(
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
   const { url, files } = parameters;
   if (url !== undefined || files !== undefined) {
-    if (context.authorizeWithDocument === undefined || stopsRequests(parameters)) {
-      await context.authorize();
-    } else await context.authorizeWithDocument();
+    // Chromium sends the document's request again with the credentials, but without a Cookie field of the caller's.
+    const isOrdinary = setExtraHTTPHeaders === undefined && !stopsRequests(parameters);
+    if (isOrdinary && context.authorizeWithDocument) await context.authorizeWithDocument();
+    else await context.authorize();
   }
   // These calls are independent, and each takes a round trip.
   await Promise.all([
