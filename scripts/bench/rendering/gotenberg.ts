@@ -34,9 +34,9 @@ export class Gotenberg implements AsyncDisposable {
         TMPDIR: folder,
         CHROMIUM_BIN_PATH: findChromium(),
         CHROMIUM_HYPHEN_DATA_DIR_PATH: folder,
-        // It starts with programs alone that exist. None of these has a part in printing a page.
-        ...{ EXIFTOOL_BIN_PATH: program, PDFCPU_BIN_PATH: program, PDFTK_BIN_PATH: program },
-        ...{ QPDF_BIN_PATH: program, PDFENGINES_CONVERT_ENGINES: "" },
+        // It does not start without these programs, of which none has a part in printing a page.
+        ...{ EXIFTOOL_BIN_PATH: "/bin/true", PDFCPU_BIN_PATH: "/bin/true" },
+        ...{ PDFTK_BIN_PATH: "/bin/true", QPDF_BIN_PATH: "/bin/true", PDFENGINES_CONVERT_ENGINES: "" },
         OTEL_TRACES_EXPORTER: "none",
         OTEL_METRICS_EXPORTER: "none",
         OTEL_LOGS_EXPORTER: "none",
