@@ -13,6 +13,7 @@ import { findChromium } from "../../tools.ts";
 
 const START_TRIES_MAX = 600;
 const POLL_MS = 50;
+const NO_TOOL = "/bin/true";
 
 export class Gotenberg implements AsyncDisposable {
   readonly #process: ChildProcess;
@@ -35,8 +36,8 @@ export class Gotenberg implements AsyncDisposable {
         CHROMIUM_BIN_PATH: findChromium(),
         CHROMIUM_HYPHEN_DATA_DIR_PATH: folder,
         // It does not start without these programs, of which none has a part in printing a page.
-        ...{ EXIFTOOL_BIN_PATH: "/bin/true", PDFCPU_BIN_PATH: "/bin/true" },
-        ...{ PDFTK_BIN_PATH: "/bin/true", QPDF_BIN_PATH: "/bin/true", PDFENGINES_CONVERT_ENGINES: "" },
+        ...{ EXIFTOOL_BIN_PATH: NO_TOOL, PDFCPU_BIN_PATH: NO_TOOL, PDFTK_BIN_PATH: NO_TOOL },
+        ...{ QPDF_BIN_PATH: NO_TOOL, PDFENGINES_CONVERT_ENGINES: "" },
         OTEL_TRACES_EXPORTER: "none",
         OTEL_METRICS_EXPORTER: "none",
         OTEL_LOGS_EXPORTER: "none",
