@@ -25,8 +25,8 @@ export class Gotenberg implements AsyncDisposable {
     const port = await freePort();
     // Its supervisor ends every Chromium that it sees, so it sees only its own.
     const apart = ["--pid", "--fork", "--mount-proc", "--kill-child", program];
-    const settings = [`--api-port=${port}`, "--chromium-auto-start", "--log-level=error"];
-    const child = spawn("unshare", [...apart, ...settings], {
+    const settings = ["--chromium-auto-start", "--log-level=error", "--api-timeout=300s"];
+    const child = spawn("unshare", [...apart, `--api-port=${port}`, ...settings], {
       cwd: folder,
       stdio: ["ignore", "ignore", "inherit"],
       env: {
