@@ -21,7 +21,10 @@ type Prepared = Pick<RenderContext, "session" | "evaluate"> &
 export async function preparePage(
   context: Prepared & Pick<RenderContext, "page" | "authorize">,
   parameters: PageRequest,
-  hooks: FilterHooks = {},
+  hooks: FilterHooks & {
+    /** The page of the context loads the address next, so its document can bring the credentials of the proxy. */
+    loadsNext?: boolean;
+  } = {},
 ): Promise<void> {
   const { page, session } = context;
   const { viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
@@ -32,7 +35,8 @@ export async function preparePage(
   if (url !== undefined || files !== undefined) {
     // Chromium sends the document's request again with the credentials, but without a Cookie field of the caller's.
     const isOrdinary = setExtraHTTPHeaders === undefined && !stopsRequests(parameters);
-    if (isOrdinary && context.authorizeWithDocument) await context.authorizeWithDocument();
+    const brings = hooks.loadsNext === true && isOrdinary;
+    if (brings && context.authorizeWithDocument) await context.authorizeWithDocument();
     else await context.authorize();
   }
   // These calls are independent, and each takes a round trip.
