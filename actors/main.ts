@@ -54,6 +54,7 @@ import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
 import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
 import { devtoolsSessionsActor } from "./rendering/devtools-sessions/devtools-sessions.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
+import { answerRequestKeys } from "./rendering/render-jobs/answer-request-keys.ts";
 import { renderJobsActor } from "./rendering/render-jobs/render-jobs.ts";
 import { DevtoolsWorker } from "./rendering/workers/devtools/devtools-worker.ts";
 import { openRenderWorker } from "./rendering/workers/render/open-render-worker.ts";
@@ -168,11 +169,12 @@ export async function startActors(
     program: processArguments,
   });
   const blobs = new BlobStore(bus, clock);
-  // The role `browser` does not run these: the first removes state, and the second opens secrets.
+  // The role `browser` does not do this: the first worker removes state, and the other parts open secrets.
   const workers = [
     appPurgeWorker({ bus, buckets, blobs }),
     webhookPostWorker({ guard, blobs, secrets, clock }),
   ];
+  const leaveRequestKeys = answerRequestKeys({ bus, logger, secrets });
   const counts = new ServiceCounts(namesOf([...ACTORS, ...agents.definitions, ...workers]));
   const host = new ActorHost({
     bus,
@@ -218,6 +220,7 @@ export async function startActors(
     ],
     async stop(withinMs) {
       service.stop();
+      leaveRequestKeys();
       await work.stop(Math.min(withinMs, WEBHOOK_STOP_MS));
       await host.stop();
       await agents.close();

@@ -1,5 +1,5 @@
 /** Makes a browser context known to its proxy, so that all of its requests carry the credentials from then on. */
-import type { Page } from "puppeteer-core";
+import type { CDPSession, Page, Protocol } from "puppeteer-core";
 import { AUTHORIZE_URL, type EgressProxy } from "./egress-proxy.ts";
 
 /**
@@ -17,4 +17,35 @@ export async function authorizeContext(page: Page, proxy: EgressProxy): Promise<
     if (!(error instanceof Error && error.message.includes("net::ERR_ABORTED"))) throw error;
   }
   await page.authenticate(null);
+}
+
+/**
+ * Does the same with the first document that the page requests, and saves the request that `authorizeContext` makes: a
+ * quarter of the time of a small PDF. The session must be no other's to stop requests by, until that document comes.
+ * Resolves when the page may load.
+ */
+export async function authorizeWithDocument(
+  session: CDPSession,
+  { credentials }: Pick<EgressProxy, "credentials">,
+): Promise<void> {
+  // A page that is gone needs no answers.
+  const send = async (...[method, parameters]: Parameters<CDPSession["send"]>) =>
+    void (await session.send(method, parameters).catch(() => {}));
+  const paused = ({ requestId }: Protocol.Fetch.RequestPausedEvent) =>
+    void send("Fetch.continueRequest", { requestId });
+  let isKnown = false;
+  const asked = async ({ requestId, authChallenge }: Protocol.Fetch.AuthRequiredEvent) => {
+    // The proxy asks first, before any site is asked for anything. A site that asks later gets nothing.
+    const isProxy = authChallenge.source === "Proxy" && !isKnown;
+    isKnown = true;
+    const answer = isProxy
+      ? ({ response: "ProvideCredentials", ...credentials } as const)
+      : ({ response: "Default" } as const);
+    await send("Fetch.continueWithAuth", { requestId, authChallengeResponse: answer });
+    await send("Fetch.disable");
+    session.off("Fetch.requestPaused", paused).off("Fetch.authRequired", asked);
+  };
+  session.on("Fetch.requestPaused", paused).on("Fetch.authRequired", asked);
+  const patterns = [{ resourceType: "Document" as const }];
+  await session.send("Fetch.enable", { patterns, handleAuthRequests: true });
 }

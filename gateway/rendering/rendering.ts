@@ -3,7 +3,6 @@ import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
 import { AccountPath, WireUsage } from "../../schemas/account/http/accounts.ts";
-import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
 import {
@@ -24,24 +23,12 @@ import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import { PICTURE_MEDIA_TYPES, ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { render } from "../../schemas/rendering/render.ts";
 import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
-import { writeAnswer } from "../http/write-answer.ts";
 import { type JobsParts, orAsJob } from "./jobs/start-job.ts";
+import { REFUSALS, type Rendered, writeRendered } from "./write-rendered.ts";
 
 const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
-
-export const OF_ONE_CALL = ["element_not_found", "json_not_extracted"] as const;
-/**
- * Errors of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors with status 422
- * are git's.
- */
-const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
-  const { status, code } = ERRORS[name as ErrorCode];
-  return (
-    status === 422 && code >= 5_000 && code < 7_000 && !OF_ONE_CALL.some((one) => one === name)
-  );
-});
 
 /** Shared by all routes that render a page. */
 const RENDERS = {
@@ -54,7 +41,6 @@ const RENDERS = {
   rendering: true,
   mayBeJob: true,
 } as const;
-export const REFUSALS = ["browser_time_exceeded", "queue_full", ...TARGET_FAILURES] as const;
 /** Refusals of a call that may run as a job. */
 const CALL_REFUSALS = [...REFUSALS, "limit_reached", "storage_full"] as const;
 
@@ -139,7 +125,7 @@ function renderPdf(parts: RenderingParts) {
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "pdf", task, limits);
     const answer = { ...reply, ...run };
-    await write(inForm(answerFormOf("pdf", body), answer), response, signal);
+    await writeRendered(inForm(answerFormOf("pdf", body), answer), response, signal);
   };
 }
 
@@ -154,7 +140,7 @@ function takeScreenshot(parts: RenderingParts) {
     const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };
     const { reply, ...run } = await parts.actors.run(render, accountId, "screenshot", task, limits);
     const answer = { ...reply, ...run };
-    await write(inForm(answerFormOf("screenshot", body), answer), response, signal);
+    await writeRendered(inForm(answerFormOf("screenshot", body), answer), response, signal);
   };
 }
 
@@ -182,7 +168,7 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
       const message = name as "content";
       const { reply, ...run } = await parts.actors.run(render, accountId, message, task, limits);
       const answer = { ...reply, ...run };
-      await write(inForm(answerFormOf(name, parameters), answer), response, signal);
+      await writeRendered(inForm(answerFormOf(name, parameters), answer), response, signal);
     }),
   });
 }
@@ -218,30 +204,4 @@ async function admit(
   await actors.call(account, accountId, "admitRendering", limit, { signal });
   const deadlineAt = now() + TASK_RUN_MS_MAX;
   return { account: accountId, deadlineAt, cacheTtlS: query.cacheTTL };
-}
-
-interface Rendered {
-  mediaType: string;
-  browserMs: number;
-  queuedMs: number;
-  bytes: number | null;
-  status?: number | undefined;
-  chunks: AsyncIterable<Uint8Array>;
-}
-
-/** Writes an answer with the headers of all calls. */
-export async function write(
-  { mediaType, browserMs, queuedMs, bytes, status, chunks }: Rendered,
-  response: Response,
-  signal: AbortSignal,
-) {
-  response.set({
-    "Content-Type": mediaType,
-    "X-Browser-Ms-Used": String(browserMs),
-    "X-Queued-Ms": String(queuedMs),
-    ...(status !== undefined && { "X-Target-Status": String(status) }),
-  });
-  // The first bytes of a large PDF leave before its end is written.
-  if (bytes !== null) response.set("Content-Length", String(bytes));
-  await writeAnswer(chunks, response, { bytes, signal });
 }

@@ -96,9 +96,10 @@ export function testParts(
   actors: ActorClient,
   { blobs, live } = testCrawls(),
   objects = new MemoryObjects(),
+  secrets = new SecretBox([newSecretKey()]),
 ) {
   const { signal: stopping } = new AbortController();
-  const jobs = { objects, secrets: new SecretBox([newSecretKey()]) };
+  const jobs = { objects, secrets };
   return { actors, blobs, live, jobs, stopping, config: testConfig, now: () => Date.now() };
 }
 
@@ -125,7 +126,8 @@ export async function testGateway({
   const clock = { now: START };
   const now = () => clock.now;
   const objects = new MemoryObjects();
-  const printer = testPrinter(slots, objects);
+  const secrets = new SecretBox([newSecretKey()]);
+  const printer = testPrinter(slots, objects, secrets);
   const crawls = testCrawls();
   const actors = memoryActors({
     actors: [...crawls.actors, ...realActors(crawls.actors)],
@@ -141,7 +143,7 @@ export async function testGateway({
   const wholeConfig = { ...testConfig, ...config };
   const stopping = new AbortController();
   const parts = {
-    ...testParts(through(actors), crawls, objects),
+    ...testParts(through(actors), crawls, objects, secrets),
     config: wholeConfig,
     stopping: stopping.signal,
     logger,

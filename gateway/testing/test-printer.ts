@@ -1,10 +1,13 @@
 /** A render worker without a browser, for tests of the gateway. The HTML of the page says what it "prints". */
 import { once } from "node:events";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { JobTasks, jobFailed } from "../../actors/rendering/workers/render/job-tasks.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { defineWorker } from "../../actors/runtime/workers/define-worker.ts";
+import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { render } from "../../schemas/rendering/render.ts";
+import { type RequestKeyQuestion, requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { MemoryObjects } from "../../scripts/testing/memory-objects.ts";
 
 export const CHUNK = Buffer.alloc(64 * 1024, "p");
@@ -40,7 +43,11 @@ export interface TestPrinter {
  * come; `status <n>` says that the site answered so; `hang` prints nothing until it is taken back; `fault` fails in a
  * way nobody expects; anything else prints itself.
  */
-export function testPrinter(slots = 4, objects = new MemoryObjects()): TestPrinter {
+export function testPrinter(
+  slots = 4,
+  objects = new MemoryObjects(),
+  secrets = new SecretBox([newSecretKey()]),
+): TestPrinter {
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const printer: TestPrinter = {
@@ -69,7 +76,12 @@ export function testPrinter(slots = 4, objects = new MemoryObjects()): TestPrint
       json: read({}),
       accessibilityTree: read({ accessibilityTree: null }),
     };
-    const jobs = new JobTasks({ objects, clock: systemClock, handlers: calls });
+    const requestKeys = {
+      async open({ account: accountId, job, sealed }: RequestKeyQuestion) {
+        return secrets.open(sealed, { accountId, app: NO_APP, name: requestKeyName(job) });
+      },
+    };
+    const jobs = new JobTasks({ objects, requestKeys, clock: systemClock, handlers: calls });
     return defineWorker(render, {
       slots: { interactive: slots, batch: 1 },
       handlers: {

@@ -78,6 +78,8 @@ export const renderJobs = defineContract({
         id: Id,
         call: RenderCall,
         cacheTtlS: z.number().min(0),
+        /** The key of the stored request, sealed: see request-key.ts. */
+        requestKey: z.string().max(SEALED_CHARS_MAX).optional(),
         webhook: z
           .object({
             url: z.string().max(JOB_WEBHOOK_URL_CHARS_MAX),
@@ -110,6 +112,8 @@ export const renderJobs = defineContract({
           isWanted: z.literal(true),
           call: RenderCall,
           cacheTtlS: z.number().min(0),
+          /** As `create` received it; absent if the request is stored as it came, by an older version. */
+          requestKey: z.string().max(SEALED_CHARS_MAX).optional(),
         }),
       ]),
     },

@@ -4,8 +4,11 @@ import { appActor } from "../../actors/apps/app/app.ts";
 import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { outgoingWebhookActor } from "../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { TASKS } from "../../actors/main.ts";
+import { renderJobsActor } from "../../actors/rendering/render-jobs/render-jobs.ts";
 import { app } from "../../schemas/apps/app.ts";
-import { OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
+import { NO_APP, OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
+import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
+import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { startWorld } from "../testing/actor-world.ts";
 import { runCommand } from "../testing/command-line.ts";
 import { until } from "../testing/until.ts";
@@ -22,7 +25,7 @@ describe("admin secrets", function () {
     const [old, recent] = [newSecretKey(), newSecretKey()];
     const [oldBox, box] = [new SecretBox([old]), new SecretBox([recent, old])];
     await using world = await startWorld({
-      definitions: [appActor, outgoingWebhookActor],
+      definitions: [appActor, outgoingWebhookActor, renderJobsActor],
       tasks: TASKS,
     });
     await world.host();
@@ -59,7 +62,7 @@ describe("admin secrets", function () {
     expect(await run(["reseal"], both)).to.deep.equal([
       "0 of 0 secrets sealed anew",
       "",
-      "KEY SECRETS OF APPS OF WEBHOOKS USE",
+      "KEY SECRETS OF APPS OF WEBHOOKS AND JOBS USE",
       `${recentId} 3 0 seals`,
       `${oldId} 0 0 no longer needed`,
     ]);
@@ -73,6 +76,22 @@ describe("admin secrets", function () {
     });
     await until(
       "it is counted",
+      async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
+    );
+    // A job keeps the key of its request until its end.
+    const job = "1".repeat(32);
+    const [accountId, name] = [ACCOUNT, requestKeyName(job)];
+    const requestKey = oldBox.seal("key", { accountId, app: NO_APP, name });
+    const room = { requestBytes: 1, bytesMax: 1_000 };
+    const created = { ...room, id: job, call: "pdf" as const, cacheTtlS: 0, requestKey };
+    await world.client.call(renderJobs, ACCOUNT, "create", created);
+    await until(
+      "it is counted",
+      async () => (await run([], both)).at(2) === `${oldId} 0 2 still needed`,
+    );
+    await world.client.call(renderJobs, ACCOUNT, "cancel", { id: job });
+    await until(
+      "it is counted no more",
       async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
     );
   });

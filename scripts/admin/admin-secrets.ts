@@ -23,7 +23,7 @@ const READS_AT_ONCE = 32;
 
 const SecretRow = z.object({ secret: SealedSecret });
 const WebhookRow = z.object({ secret: SigningSecrets.optional() });
-const JobRow = z.object({ secret: z.string() });
+const JobRow = z.object({ secret: z.string().optional(), requestKey: z.string().optional() });
 
 /** A secret of an app, as it is stored. */
 interface StoredSecret {
@@ -35,8 +35,11 @@ interface StoredSecret {
 
 interface StoredSecrets {
   ofApps: StoredSecret[];
-  /** The secrets of webhooks of apps, which are kept 30 days, and of rendering jobs, which are kept until their end. */
-  ofWebhooks: string[];
+  /**
+   * The secrets of webhooks of apps, which are kept 30 days, and of rendering jobs, which are kept until their end as the
+   * keys of their requests are.
+   */
+  ofOthers: string[];
 }
 
 /**
@@ -77,19 +80,19 @@ async function reseal(bus: Bus, box: SecretBox): Promise<string> {
   return `${changed} of ${outdated.length} secrets sealed anew\n`;
 }
 
-function report({ ofApps, ofWebhooks }: StoredSecrets, box: SecretBox): string {
+function report({ ofApps, ofOthers }: StoredSecrets, box: SecretBox): string {
   const known = box.keyIds;
-  const counts = new Map(known.map((id) => [id, { apps: 0, webhooks: 0 }]));
-  const count = (sealed: string, where: "apps" | "webhooks") => {
+  const counts = new Map(known.map((id) => [id, { apps: 0, others: 0 }]));
+  const count = (sealed: string, where: "apps" | "others") => {
     const id = keyIdOf(sealed) ?? "unreadable";
-    const found = counts.get(id) ?? { apps: 0, webhooks: 0 };
+    const found = counts.get(id) ?? { apps: 0, others: 0 };
     found[where] += 1;
     counts.set(id, found);
   };
   for (const { sealed } of ofApps) count(sealed, "apps");
-  for (const sealed of ofWebhooks) count(sealed, "webhooks");
-  const rows = [...counts].map(([id, { apps, webhooks }]) => {
-    const isUnused = apps + webhooks === 0;
+  for (const sealed of ofOthers) count(sealed, "others");
+  const rows = [...counts].map(([id, { apps, others }]) => {
+    const isUnused = apps + others === 0;
     const use = !known.includes(id)
       ? "missing: add it to TRUNKLINE_SECRETS_KEY"
       : id === known[0]
@@ -97,14 +100,14 @@ function report({ ofApps, ofWebhooks }: StoredSecrets, box: SecretBox): string {
         : isUnused
           ? "no longer needed"
           : "still needed";
-    return [id, apps, webhooks, use];
+    return [id, apps, others, use];
   });
-  return table(["KEY", "SECRETS OF APPS", "OF WEBHOOKS", "USE"], rows);
+  return table(["KEY", "SECRETS OF APPS", "OF WEBHOOKS AND JOBS", "USE"], rows);
 }
 
 /** Reads the rows as they are stored. A change of the last second may be missing. */
 async function readSecrets(bus: Bus): Promise<StoredSecrets> {
-  const found: StoredSecrets = { ofApps: [], ofWebhooks: [] };
+  const found: StoredSecrets = { ofApps: [], ofOthers: [] };
   const turns = new Semaphore(READS_AT_ONCE);
   for (let index = 0; index < bus.layout.stateStreams; index++) {
     const subjects = stateSubjects(stateBucket(index));
@@ -126,12 +129,13 @@ async function readSecrets(bus: Bus): Promise<StoredSecrets> {
     const ofWebhooks = (await rowsOf(outgoingWebhook.kind, "webhook/")).map(async (subject) => {
       const row = WebhookRow.safeParse(readJson(await read(subject)));
       for (const secret of [row.data?.secret ?? []].flat()) {
-        if ("sealed" in secret) found.ofWebhooks.push(secret.sealed);
+        if ("sealed" in secret) found.ofOthers.push(secret.sealed);
       }
     });
     const ofJobs = (await rowsOf(renderJobs.kind, "")).map(async (subject) => {
       const row = JobRow.safeParse(readJson(await read(subject)));
-      if (row.success) found.ofWebhooks.push(row.data.secret);
+      const { secret = [], requestKey = [] } = row.data ?? {};
+      found.ofOthers.push(...[secret, requestKey].flat());
     });
     await Promise.all([...ofApps, ...ofWebhooks, ...ofJobs]);
   }

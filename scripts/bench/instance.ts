@@ -28,7 +28,7 @@ export class Instance implements AsyncDisposable {
   readonly #abandon = () => this.#interrupt();
 
   /** Resolves when it answers that it is ready. */
-  static async start(): Promise<Instance> {
+  static async start(settings: NodeJS.ProcessEnv = {}): Promise<Instance> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-"));
     const port = await freePort();
     const child = spawn("npm", ["start"], {
@@ -45,6 +45,7 @@ export class Instance implements AsyncDisposable {
         TRUNKLINE_REQUESTS_PER_5_MINUTES: "1000000",
         // The sites that crawls are measured on.
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
+        ...settings,
       },
     });
     const instance = new Instance(child, folder, `http://127.0.0.1:${port}`);
@@ -79,11 +80,11 @@ export class Instance implements AsyncDisposable {
     return Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
   }
 
-  /** A function that posts a document and returns the PDF. Rejects where that is refused. */
-  printer(): (html: string) => Promise<ArrayBuffer> {
+  /** A function that posts the parameters of a page to a call and returns the answer. Rejects where that is refused. */
+  renderer(): (call: string, page: object) => Promise<ArrayBuffer> {
     const request = this.requester();
-    return async (html) => {
-      const response = await request("POST", "browser-rendering/pdf?cacheTTL=0", { html });
+    return async (call, page) => {
+      const response = await request("POST", `browser-rendering/${call}?cacheTTL=0`, page);
       return await response.arrayBuffer();
     };
   }

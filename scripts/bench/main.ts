@@ -14,7 +14,12 @@ import { crawlManual } from "./crawl/crawl-manual.ts";
 import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { oauth } from "./oauth/oauth.ts";
-import { pdf } from "./rendering/pdf.ts";
+import {
+  renderingCalls,
+  renderingHtml,
+  renderingIdle,
+  renderingUrl,
+} from "./rendering/rendering.ts";
 import { settled } from "./rendering/settled.ts";
 import { markdownTable } from "./report.ts";
 import { git } from "./repositories/git.ts";
@@ -34,7 +39,10 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimeHosts,
   runtimePassive,
   startMemory,
-  pdf,
+  renderingHtml,
+  renderingUrl,
+  renderingCalls,
+  renderingIdle,
   settled,
   crawl,
   crawlFrontier,

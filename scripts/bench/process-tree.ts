@@ -1,4 +1,4 @@
-/** Measures the resources of a process and its descendants, without Chromium's processes. Linux only. */
+/** Measures the resources of a process and its descendants. Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 
@@ -10,23 +10,54 @@ export interface ProcessUse {
   cpuMs: number;
 }
 
+/** Returns the processes without those of Chromium. */
 export function processTree(root: number): ProcessUse[] {
-  const children = new Map<number, number[]>();
-  for (const pid of readdirSync("/proc").map(Number).filter(Number.isInteger)) {
-    const parent = Number(statFields(pid)[1]);
-    children.set(parent, [...(children.get(parent) ?? []), pid]);
-  }
+  const children = childrenOfAll();
   return branch(root);
 
   function branch(pid: number): ProcessUse[] {
     const [program = "", ...parameters] = readProcess(pid, "cmdline").split("\0");
-    if (/chrom|headless/.test(basename(program))) return [];
+    if (isBrowser(pid)) return [];
     const [, kibibytes = 0] = /^Pss:\s+(\d+) kB$/m.exec(readProcess(pid, "smaps_rollup")) ?? [];
     const script = parameters.find((parameter) => parameter.endsWith(".ts"));
     const bytes = Number(kibibytes) * 1_024;
     const own = { name: basename(script ?? program), bytes, cpuMs: processorMsOf(pid) };
     return [own, ...(children.get(pid) ?? []).flatMap(branch)];
   }
+}
+
+/** Processor time of a process and its descendants so far, with Chromium's and with those that have ended. */
+export function processorMsOfTree(root: number): number {
+  const children = childrenOfAll();
+  return branch(root);
+
+  function branch(pid: number): number {
+    const [own, system, ofEnded, systemOfEnded] = statFields(pid).slice(11, 15).map(Number);
+    const ticks = (own ?? 0) + (system ?? 0) + (ofEnded ?? 0) + (systemOfEnded ?? 0);
+    return (children.get(pid) ?? []).reduce((sum, child) => sum + branch(child), ticks * 10);
+  }
+}
+
+/** Counts Chromium's processes below a process. */
+export function browserProcesses(root: number): number {
+  const children = childrenOfAll();
+  const below = (pid: number): number[] => [
+    pid,
+    ...(children.get(pid) ?? []).flatMap((child) => below(child)),
+  ];
+  return below(root).filter(isBrowser).length;
+}
+
+const isBrowser = (pid: number) =>
+  /chrom|headless/.test(basename(readProcess(pid, "cmdline").split("\0")[0] ?? ""));
+
+function childrenOfAll(): Map<number, number[]> {
+  const children = new Map<number, number[]>();
+  for (const pid of readdirSync("/proc").map(Number).filter(Number.isInteger)) {
+    const parent = Number(statFields(pid)[1]);
+    children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  return children;
 }
 
 /** Processor time of all threads of a process, in steps of 10 ms; 0 of a process that has ended. */

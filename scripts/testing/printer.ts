@@ -37,9 +37,17 @@ export const lostCache = new RenderCache({
   clock: systemClock,
 });
 
+/** For workers whose jobs come from no gateway. */
+export const noRequestKeys = {
+  open: async () => {
+    throw new Error("no request of a job is encrypted here");
+  },
+};
+
 /** The parts of a render worker, for tests that read no page as Markdown or data: those leave threads behind. */
 export const renderParts = (pool: BrowserPool) => ({
   ...{ pool, clock: systemClock, cache: lostCache, objects: new MemoryObjects() },
+  requestKeys: noRequestKeys,
   markdown: new MarkdownPool(),
   extractor: new JsonExtractor({
     ...{ agents: new EgressAgents({ guard }), checker: new JsonChecker(), clock: systemClock },

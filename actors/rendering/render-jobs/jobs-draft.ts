@@ -73,7 +73,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
 
   /** Ends a job. Its task keeps its slot in the lane until the task ends. */
   end(id: string, job: Row, ending: Ending): void {
-    const { secret, task: _, ...kept } = job;
+    const { secret, requestKey: _k, task: _t, ...kept } = job;
     const result = ending.status === "completed" ? ending.result : undefined;
     const webhook = job.webhook && { ...job.webhook, status: "waiting" as const };
     const ended: Row = {
@@ -115,7 +115,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
 /** Returns a job in the form that other parts of the platform use. */
 export function jobOf(id: string, row: Row): DeepReadonly<RenderJob> {
   const { number: _n, cacheTtlS: _c, requestBytes: _q, resultBytes: _r, ...rest } = row;
-  const { task: _t, secret: _s, ...job } = rest;
+  const { task: _t, secret: _s, requestKey: _k, ...job } = rest;
   return { id, ...job };
 }
 

@@ -25,7 +25,9 @@ export const RenderJobRow = RenderJob.omit({ id: true }).extend({
   resultBytes: z.int().min(0),
   /** Id of the task that runs it. */
   task: z.string().optional(),
-  /** Sealed; removed when the job ends. */
+  /** The key of the request, sealed; removed when the job ends. Absent in jobs of older versions. */
+  requestKey: z.string().max(SEALED_CHARS_MAX).optional(),
+  /** The secret of the webhook, sealed; removed when the job ends. */
   secret: z.string().max(SEALED_CHARS_MAX).optional(),
 });
 export type RenderJobRow = z.infer<typeof RenderJobRow>;

@@ -82,6 +82,15 @@ describe("render-jobs", () => {
     jobs = new Jobs();
   });
 
+  it("begin() has the sealed key of the request, which no client sees and which goes at the end", () => {
+    jobs.create(1, { requestKey: "sealed" });
+    expect(jobs.begin(1)).to.include({ requestKey: "sealed" });
+    expect(jobs.rows.get(id(1))).to.include({ requestKey: "sealed" });
+    expect(jobs.ask("get", { id: id(1) })).to.not.have.property("requestKey");
+    jobs.complete(1);
+    expect(jobs.rows.get(id(1))).to.not.have.property("requestKey");
+  });
+
   it("create() queues a task in the account's turn; begin(), reserve() and ended() complete the job", () => {
     expect(jobs.create(1)).to.deep.equal({
       ...{ id: id(1), call: "pdf", status: "queued", createdAt: jobs.now },

@@ -32,7 +32,8 @@ type Row = DeepReadonly<RenderJobRow>;
  *
  * Row `<job id>`: `{ number, call, status, createdAt, startedAt?, endedAt?, error?: { code, message, details },
  * result?: { object, bytes, mediaType, browserMs, targetStatus? }, webhook?: { url, status? }, cacheTtlS,
- * requestBytes, resultBytes, task?, secret? }`: a job, until 24 hours after its end; `secret` is sealed
+ * requestBytes, resultBytes, task?, requestKey?, secret? }`: a job, until 24 hours after its end; `requestKey` and
+ * `secret` are sealed, and removed at its end
  */
 export const renderJobsActor = defineActor(renderJobs, {
   state: RenderJobsState,
@@ -45,7 +46,8 @@ export const renderJobsActor = defineActor(renderJobs, {
       return { state, reply: {} };
     },
 
-    create(state, { id, call, requestBytes, bytesMax, cacheTtlS, webhook }, context) {
+    create(state, { id, call, requestBytes, bytesMax, cacheTtlS, ...sealed }, context) {
+      const { requestKey, webhook } = sealed;
       const draft = new JobsDraft(state, context);
       const known = draft.row(id);
       if (known) return { state, reply: jobOf(id, known) };
@@ -53,6 +55,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       const job: Row = {
         ...{ number: state.next, call, status: "queued", createdAt: draft.now, cacheTtlS },
         ...{ requestBytes, resultBytes: 0 },
+        ...(requestKey !== undefined && { requestKey }),
         ...(webhook && { webhook: { url: webhook.url }, secret: webhook.secret }),
       };
       draft.write(id, job);
@@ -99,10 +102,11 @@ export const renderJobsActor = defineActor(renderJobs, {
       if (job.status === "running" && job.task !== task && !isLost(draft, id)) {
         return { state, reply: { isWanted: false as const } };
       }
-      const { startedAt = draft.now, call, cacheTtlS } = job;
+      const { startedAt = draft.now, call, cacheTtlS, requestKey } = job;
       draft.write(id, { ...job, status: "running", startedAt, task });
       draft.hold(id);
-      return { ...draft.transition(), reply: { isWanted: true as const, call, cacheTtlS } };
+      const wanted = { call, cacheTtlS, ...(requestKey !== undefined && { requestKey }) };
+      return { ...draft.transition(), reply: { isWanted: true as const, ...wanted } };
     },
 
     check(state, { id, task }, { rows }) {

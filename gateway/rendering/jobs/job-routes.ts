@@ -15,7 +15,7 @@ import { refusalOfJob, renderJobs } from "../../../schemas/rendering/render-jobs
 import { Id } from "../../../schemas/values.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
-import { OF_ONE_CALL, REFUSALS, write } from "../rendering.ts";
+import { OF_ONE_CALL, REFUSALS, writeRendered } from "../write-rendered.ts";
 import type { JobsParts } from "./start-job.ts";
 
 const JOBS = "/accounts/{account_id}/browser-rendering/jobs";
@@ -137,7 +137,11 @@ function readResult({ actors, jobs }: JobRouteParts) {
     const { mediaType, browserMs, targetStatus: status } = result;
     const { bytes, chunks } = stored;
     const queuedMs = startedAt - createdAt;
-    await write({ mediaType, browserMs, queuedMs, bytes, status, chunks }, response, signal);
+    await writeRendered(
+      { mediaType, browserMs, queuedMs, bytes, status, chunks },
+      response,
+      signal,
+    );
   };
 }
 

@@ -16,8 +16,11 @@ import { newSecretKey, SecretBox } from "../../../actors/apps/lib/app-secrets/se
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { webhookPostWorker } from "../../../actors/apps/workers/webhook-post/webhook-post.ts";
 import type { BrowserPool } from "../../../actors/rendering/lib/browser/browser-pool.ts";
+import { answerRequestKeys } from "../../../actors/rendering/render-jobs/answer-request-keys.ts";
 import { renderJobsActor } from "../../../actors/rendering/render-jobs/render-jobs.ts";
 import { renderWorker } from "../../../actors/rendering/workers/render/render.ts";
+import { RequestKeys } from "../../../actors/rendering/workers/render/request-keys.ts";
+import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../../actors/runtime/bus/live.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
@@ -65,11 +68,16 @@ describe("rendering jobs on the bus", function () {
       response.end();
     }, "127.0.0.2");
     const secrets = new SecretBox([newSecretKey()]);
+    const logger = pino({ level: "fatal" });
     bus = await busActors({
       actors: ACTORS,
       workers: (connection) => [
         renderWorker(
-          { ...renderParts(pool), objects: new ObjectStore(connection, clock, RENDER_JOBS_STORE) },
+          {
+            ...renderParts(pool),
+            objects: new ObjectStore(connection, clock, RENDER_JOBS_STORE),
+            requestKeys: new RequestKeys(connection),
+          },
           { interactive: 2, batch: 1, browserMsPerDay: 0 },
         ),
         webhookPostWorker({ guard, blobs: new BlobStore(connection, clock), secrets, clock }),
@@ -81,8 +89,9 @@ describe("rendering jobs on the bus", function () {
       live: new BusLiveUpdates(bus.bus),
       jobs: { objects: new ObjectStore(bus.bus, clock, RENDER_JOBS_STORE), secrets },
       config: { ...testConfig, dataDir },
-      logger: pino({ level: "fatal" }),
+      logger,
     });
+    answerRequestKeys({ bus: bus.bus, logger, secrets });
     const credentials = JSON.parse(await readFile(join(dataDir, "credentials.json"), "utf8"));
     accountId = credentials.account_id;
     base = `http://127.0.0.1:${gateway.port}/v4/accounts/${accountId}/browser-rendering`;
@@ -212,6 +221,34 @@ describe("rendering jobs on the bus", function () {
     expect(await eventOf(id)).to.deep.include({ type: "job.failed" });
   });
 
+  it("stores no credentials of a request in readable form, and sends them to the page", async () => {
+    const planted = ["cookie", "password", "header", "script"].map((name) => `planted-${name}`);
+    const received = Promise.withResolvers<IncomingHttpHeaders>();
+    const url = site.page("/credentials", (request) => received.resolve(request.headers));
+    const id = await start("content", {
+      url,
+      cookies: [{ name: "session", value: planted[0], url }],
+      authenticate: { username: "user", password: planted[1] },
+      setExtraHTTPHeaders: { "X-Opens": planted[2] },
+      addScriptTag: [{ content: `"${planted[3]}"` }],
+      webhook: webhook(),
+    });
+    const { cookie, "x-opens": header } = await received.promise;
+    expect([cookie, header]).to.deep.equal([`session=${planted[0]}`, planted[2]]);
+    // The page does not answer, so the stored request is still needed.
+    expect(await stored()).to.have.length.above(0);
+    const texts = await everything(bus.bus);
+    expect(texts.filter((text) => text.includes(id))).to.have.length.above(0);
+    const base64 = (text: string) => Buffer.from(text).toString("base64").slice(2, -4);
+    for (const secret of [...planted, ...planted.map(base64), SECRET]) {
+      expect(
+        texts.filter((text) => text.includes(secret)),
+        secret,
+      ).to.deep.equal([]);
+    }
+    expect((await ask(`/jobs/${id}`, "DELETE")).status).to.equal(200);
+  });
+
   it("closes the page of a running job that is cancelled", async () => {
     const url = site.page("/hangs", () => {});
     const id = await start("pdf", {
@@ -239,3 +276,15 @@ describe("rendering jobs on the bus", function () {
     expect(tried.error).to.match(/refuse|not one this service/i);
   });
 });
+
+/** Returns the text of every stored message, with its subject and header. */
+async function everything({ jetstream: { streams } }: Bus): Promise<string[]> {
+  const texts: string[] = [];
+  for await (const { config, state } of streams.list()) {
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const found = await streams.getMessage(config.name, { seq }).catch(() => null);
+      if (found) texts.push(`${found.subject} ${found.header} ${found.string()}`);
+    }
+  }
+  return texts;
+}

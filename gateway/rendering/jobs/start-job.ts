@@ -16,6 +16,11 @@ import {
   renderJobs,
   requestObjectOf,
 } from "../../../schemas/rendering/render-jobs.ts";
+import {
+  encryptRequest,
+  newRequestKey,
+  requestKeyName,
+} from "../../../schemas/rendering/request-key.ts";
 import { success } from "../../http/envelope.ts";
 import { prefersAsync } from "../../http/prefer.ts";
 import type { RouteRequest } from "../../http/route.ts";
@@ -86,11 +91,19 @@ async function startJob(
   await actors.call(renderJobs, accountId, "admit", { ...room, hasWebhook }, { signal });
   const id = randomBytes(16).toString("hex");
   const object = requestObjectOf(accountId, id);
-  await objects.putBytes(object, content, { description: `request of ${call}` });
-  const sealedFor = { accountId, app: NO_APP, name: OUTGOING_SECRET };
-  const sealed = webhook && { url: webhook.url, secret: secrets.seal(webhook.secret, sealedFor) };
-  const { cacheTTL: cacheTtlS } = query;
-  const created = { ...room, id, call, cacheTtlS, ...(sealed && { webhook: sealed }) };
+  // The request may contain cookies, passwords and header fields that open accounts elsewhere.
+  const key = newRequestKey();
+  const encrypted = await encryptRequest(content, key);
+  await objects.putBytes(object, encrypted, { description: `request of ${call}` });
+  const seal = (value: string, name: string) =>
+    secrets.seal(value, { accountId, app: NO_APP, name });
+  const sealed = {
+    requestKey: seal(key, requestKeyName(id)),
+    ...(webhook && {
+      webhook: { url: webhook.url, secret: seal(webhook.secret, OUTGOING_SECRET) },
+    }),
+  };
+  const created = { ...room, id, call, cacheTtlS: query.cacheTTL, ...sealed };
   try {
     // From here on the job no longer depends on the client: it starts completely or not at all.
     return await actors.call(renderJobs, accountId, "create", created);

@@ -9,6 +9,7 @@ import { type ActorClient, BusActorClient } from "../../../actors/runtime/calls/
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { CRAWL_PAGES_MAX } from "../../../schemas/crawl/limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { addressOf, shardOf, stateBucket } from "../../../schemas/subjects.ts";
 import { CrawlScene } from "../../testing/crawl-scene.ts";
 import { type Benchmark, median } from "../benchmark.ts";
@@ -102,9 +103,9 @@ async function measure(): Promise<Measured> {
     process.kill(node, "SIGKILL");
     const giveUpAt = killedAt + RESUME_MS_MAX;
     for (;;) {
-      const now = await actors.call(crawlJob, id, "get", { account });
-      if (now.finished > finished) break;
-      if (performance.now() > giveUpAt) throw new Error(`Cannot go on: the job is ${now.status}`);
+      const now = await statusOf(job);
+      if (now && now.finished > finished) break;
+      if (performance.now() > giveUpAt) throw new Error(`Cannot go on: the job is ${now?.status}`);
       await clock.wait(POLL_MS);
     }
     const resumeMs = performance.now() - killedAt;
@@ -115,6 +116,14 @@ async function measure(): Promise<Measured> {
   }
 }
 
+/** Resolves to undefined while no host has the job: a call waits for a host for a bounded time. */
+async function statusOf({ actors, id, account }: Job) {
+  return await actors.call(crawlJob, id, "get", { account }).catch((error: unknown) => {
+    if (error instanceof ActorError && error.code === "unavailable") return undefined;
+    throw error;
+  });
+}
+
 interface Job {
   actors: ActorClient;
   id: string;
@@ -123,7 +132,7 @@ interface Job {
 }
 
 /** Waits until the job knows the first number of addresses, then the second. */
-async function costOf({ actors, id, account, pid }: Job, [from, to]: readonly [number, number]) {
+async function costOf(job: Job, [from, to]: readonly [number, number]) {
   const first = await reached(from);
   const last = await reached(to);
   const added = last.total - first.total;
@@ -134,9 +143,9 @@ async function costOf({ actors, id, account, pid }: Job, [from, to]: readonly [n
 
   async function reached(count: number) {
     for (const giveUpAt = performance.now() + BUILD_MS_MAX; performance.now() < giveUpAt; ) {
-      const { total, status } = await actors.call(crawlJob, id, "get", { account });
+      const { total = 0, status = "running" } = (await statusOf(job)) ?? {};
       const at = performance.now();
-      if (total >= count) return { total, at, cpuMs: processorMsOf(pid) };
+      if (total >= count) return { total, at, cpuMs: processorMsOf(job.pid) };
       if (status !== "running") throw new Error(`Cannot fill the job: it is ${status} at ${total}`);
       await clock.wait(POLL_MS);
     }

@@ -95,8 +95,8 @@ export class ContextPage {
   }
 
   /** Returns the expression's value, evaluated beside the page's own scripts. */
-  evaluate(expression: string, worldName?: string): Promise<unknown> {
-    return evaluateApart(this, expression, worldName);
+  evaluate(expression: string): Promise<unknown> {
+    return evaluateApart(this, expression);
   }
 
   /** Makes the context known to its proxy. */

@@ -38,21 +38,30 @@ export const STILL = "still";
 /** A finite animation runs. */
 export const MOVING = "moving";
 
-// An expression for the page: STILL, MOVING, or a text that differs when the drawings do. Two frames are drawn before a sample, so that on a busy machine two samples are equal only when
-// the page
-// had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as
-// empty: neither is waited for.
-export const DRAWING_SAMPLE = `(async () => {
+// For the page: what can move there.
+const DRAWINGS = `
   const isMoving = (animation) =>
     animation.playState === "running" && animation.timeline === document.timeline &&
     Number.isFinite(animation.effect?.getComputedTiming().endTime);
-  if (document.getAnimations().some(isMoving)) return "${MOVING}";
   const isLarge = (element) => {
     const { width, height } = element.getBoundingClientRect();
     return width * height >= ${DRAWING_SVG_PIXELS_MIN};
   };
   const canvases = [...document.querySelectorAll("canvas")];
-  const images = [...document.querySelectorAll("svg")].filter(isLarge);
+  const images = [...document.querySelectorAll("svg")].filter(isLarge);`;
+
+/** An expression for the page: whether DRAWING_SAMPLE would be STILL. */
+export const IS_STILL = `(() => {
+  ${DRAWINGS}
+  return canvases.length + images.length === 0 && !document.getAnimations().some(isMoving);
+})()`;
+
+// An expression for the page: STILL, MOVING, or a text that differs when the drawings do. Two frames are drawn before a
+// sample, so that on a busy machine two samples are equal only when the page had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as
+// empty: neither is waited for.
+export const DRAWING_SAMPLE = `(async () => {
+  ${DRAWINGS}
+  if (document.getAnimations().some(isMoving)) return "${MOVING}";
   if (canvases.length + images.length === 0) return "${STILL}";
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   let hash = 0;

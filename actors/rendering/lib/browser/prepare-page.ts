@@ -5,14 +5,14 @@ import type { Cookie } from "../../../../schemas/rendering/http/cookies.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import { definedOf } from "./defined-of.ts";
 import type { RenderContext } from "./render-context.ts";
-import { type FilterHooks, filterRequests } from "./request-filter.ts";
+import { type FilterHooks, filterRequests, stopsRequests } from "./request-filter.ts";
 
 /** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage" | "sources">;
 
-/** A page of a crawl has no geolocation. */
+/** A page of a crawl has no geolocation, and shares its context with others. */
 type Prepared = Pick<RenderContext, "session" | "evaluate"> &
-  Partial<Pick<RenderContext, "grantGeolocation">>;
+  Partial<Pick<RenderContext, "grantGeolocation" | "authorizeWithDocument">>;
 
 /**
  * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send
@@ -21,7 +21,10 @@ type Prepared = Pick<RenderContext, "session" | "evaluate"> &
 export async function preparePage(
   context: Prepared & Pick<RenderContext, "page" | "authorize">,
   parameters: PageRequest,
-  hooks: FilterHooks = {},
+  hooks: FilterHooks & {
+    /** The page of the context loads the address next, so its document can bring the credentials of the proxy. */
+    loadsNext?: boolean;
+  } = {},
 ): Promise<void> {
   const { page, session } = context;
   const { viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
@@ -29,7 +32,13 @@ export async function preparePage(
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
   // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
   const { url, files } = parameters;
-  if (url !== undefined || files !== undefined) await context.authorize();
+  if (url !== undefined || files !== undefined) {
+    // Chromium sends the document's request again with the credentials, but without a Cookie field of the caller's.
+    const isOrdinary = setExtraHTTPHeaders === undefined && !stopsRequests(parameters);
+    const brings = hooks.loadsNext === true && isOrdinary;
+    if (brings && context.authorizeWithDocument) await context.authorizeWithDocument();
+    else await context.authorize();
+  }
   // These calls are independent, and each takes a round trip.
   await Promise.all([
     // By our session, as no other emulation: the last session of a page resets it where the page changes its process,

@@ -101,6 +101,43 @@ describe("RenderContext", function () {
     expect([response?.status(), introductions]).to.deep.equal([200, 0]);
   });
 
+  it("authorizeWithDocument() lets the first document through, and all that follows it", async () => {
+    site.page("/framed", `<iframe src="/"></iframe><img src="/image">`);
+    await context.authorizeWithDocument();
+    const { requests } = site;
+    const before = requests.length;
+    const response = await context.page.goto(`${site.url}/framed`, { waitUntil: "load" });
+    expect([response?.status(), introductions]).to.deep.equal([200, 1]);
+    // The introduction behind it had nothing to do.
+    expect((await context.page.browserContext().pages()).length).to.equal(1);
+    const paths = requests.slice(before).map(({ path }) => path);
+    expect(paths.toSorted()).to.deep.equal(["/", "/framed", "/image"]);
+    for (const script of Object.values(FIRST_REQUESTS)) {
+      expect(await context.page.evaluate(script(site.url))).to.equal("reached");
+    }
+    expect((await context.page.goto(`${site.url}/`))?.status()).to.equal(200);
+  });
+
+  it("authorizeWithDocument() shows no site the credentials of the proxy, whatever it asks for", async () => {
+    const challenges = { 401: "WWW-Authenticate", 407: "Proxy-Authenticate" };
+    for (const [status, field] of Object.entries(challenges)) {
+      site.page(`/${status}`, (_, response) => {
+        response.writeHead(Number(status), { [field]: 'Basic realm="trunkline-egress"' }).end("no");
+      });
+      await using fresh = await pool.newContext(signal);
+      await fresh.authorizeWithDocument();
+      const loaded = fresh.page.goto(`${site.url}/${status}`).catch((error) => error);
+      const response = (await loaded) as { status?: () => number };
+      if (status === "401") expect(response.status?.()).to.equal(401);
+      const { password } = fresh.egress.credentials;
+      const secret = Buffer.from(`trunkline:${password}`).toString("base64");
+      for (const { path, headers } of site.requests) {
+        expect(JSON.stringify(headers), path).to.not.include(secret);
+      }
+      expect(site.paths.filter((path) => path === `/${status}`).length).to.be.at.least(1);
+    }
+  });
+
   it("tells a stranger who finds the port no more than that it is one, before and after", async () => {
     for (let visit = 1; visit <= 2; visit++) {
       const stranger = connect(Number(new URL(context.egress.url).port), "127.0.0.1");

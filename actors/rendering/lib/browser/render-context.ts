@@ -8,7 +8,7 @@ import type {
 } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { RENDERER_MEMORY_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
-import { authorizeContext } from "../../../egress/authorize-context.ts";
+import { authorizeContext, authorizeWithDocument } from "../../../egress/authorize-context.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import { RendererCrashedError } from "./browser-died-error.ts";
 import { ContextPage, setUpPage } from "./context-page.ts";
@@ -140,11 +140,20 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
+   * Makes the context known to its proxy by the first document that its page loads. Nothing else may stop requests by
+   * `session` then.
+   */
+  async authorizeWithDocument(): Promise<void> {
+    this.#authorized ??= authorizeWithDocument(this.session, this.egress);
+    await this.#authorized;
+  }
+
+  /**
    * The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts
    * redefine.
    */
-  async evaluate(expression: string, worldName?: string): Promise<unknown> {
-    return await evaluateApart(this, expression, worldName);
+  async evaluate(expression: string): Promise<unknown> {
+    return await evaluateApart(this, expression);
   }
 
   /**

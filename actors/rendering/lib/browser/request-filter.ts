@@ -29,6 +29,12 @@ export interface FilterHooks {
 type Paused = Protocol.Fetch.RequestPausedEvent;
 type AuthRequired = Protocol.Fetch.AuthRequiredEvent;
 
+/** Whether these parameters make `filterRequests` stop requests. */
+export function stopsRequests(parameters: FilterParameters): boolean {
+  const { stopsAll, refusedTypes } = requestRules(parameters);
+  return stopsAll || refusedTypes.size > 0;
+}
+
 /**
  * Call before the page loads. The document of the page itself passes all but `rejectRequestPattern`: who names its
  * address wants it. Only what has to be decided here is stopped: with types alone, nothing but those types.

@@ -114,7 +114,7 @@ async function stateOf(context: Observed, limits: Limits): Promise<DocumentState
   let state: DocumentState | undefined;
   try {
     await patiently({ ...limits, ms: LOOK_MS }, async () => {
-      state = (await context.evaluate(STATE, "trunkline-settled")) as DocumentState;
+      state = (await context.evaluate(STATE)) as DocumentState;
     });
   } catch (error) {
     if (!(error instanceof ActorError && error.code === "page_navigated_away")) throw error;

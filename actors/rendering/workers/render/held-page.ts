@@ -111,7 +111,7 @@ export class HeldPage implements AsyncDisposable {
   /** Brings the page to the state its caller wants it in; see `loadPage`. */
   async load(parameters: OpenedRequest): Promise<MainDocument> {
     if (parameters.report) this.#record = this.#resources.use(new PageRecord(this.context));
-    await preparePage(this.context, parameters);
+    await preparePage(this.context, parameters, { loadsNext: true });
     const limits = { ...this.limits, waitUntil: "settled" as const };
     const opened = await openFiles(this.context, parameters, this.limits);
     const document = await loadPage(this.context, opened, limits);

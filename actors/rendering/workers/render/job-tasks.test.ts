@@ -9,6 +9,11 @@ import {
   renderJobs,
   requestObjectOf,
 } from "../../../../schemas/rendering/render-jobs.ts";
+import {
+  encryptRequest,
+  newRequestKey,
+  type RequestKeyQuestion,
+} from "../../../../schemas/rendering/request-key.ts";
 import { MemoryObjects } from "../../../../scripts/testing/memory-objects.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
@@ -20,6 +25,7 @@ import { JOB_STORING_MS, JobTasks } from "./job-tasks.ts";
 const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);
 const MIB = 1024 * 1024;
+const KEY = newRequestKey();
 
 /** A job whose PDF consists of these pieces, and the calls of its worker to the account's jobs. */
 class Scene {
@@ -33,6 +39,9 @@ class Scene {
   /** The signal that the handler of the call received. */
   signal: AbortSignal | undefined;
   request: object = { html: "x" };
+  /** False for a job of an older version. */
+  isSealed = true;
+  openKey = () => KEY;
   readonly #pieces: AsyncIterable<Uint8Array>;
   readonly #bytes: number | null;
 
@@ -43,19 +52,29 @@ class Scene {
 
   async run(task: Partial<TaskContext> = {}) {
     const request = Buffer.from(JSON.stringify(this.request));
-    await this.objects.putBytes(requestObjectOf(ACCOUNT, ID), request);
+    const stored = this.isSealed ? await encryptRequest(request, KEY) : request;
+    await this.objects.putBytes(requestObjectOf(ACCOUNT, ID), stored);
     const pdf = async (input: { deadlineAt: number }, { signal }: TaskContext) => {
       this.signal = signal;
       this.deadlineAt = input.deadlineAt;
       return { reply: { browserMs: 7, bytes: this.#bytes }, chunks: this.#pieces };
     };
     const handlers = new Proxy({}, { get: () => pdf }) as never;
-    const jobs = new JobTasks({ objects: this.objects, clock: systemClock, handlers });
+    const requestKeys = {
+      open: async (question: RequestKeyQuestion) => {
+        expect(question).to.deep.equal({ account: ACCOUNT, job: ID, sealed: "sealed key" });
+        return this.openKey();
+      },
+    };
+    const shared = { objects: this.objects, requestKeys, clock: systemClock };
+    const jobs = new JobTasks({ ...shared, handlers });
     const call = (async (_: unknown, key: string, message: string, input: { bytes?: number }) => {
       expect(key).to.equal(ACCOUNT);
       this.asked.push({ message, ...(input.bytes !== undefined && { bytes: input.bytes }) });
       if (message === "begin") await systemClock.wait(this.beginMs);
-      if (message === "begin") return { isWanted: this.isWanted, call: "pdf", cacheTtlS: 0 };
+      const sealed = this.isSealed ? { requestKey: "sealed key" } : {};
+      const begun = { isWanted: this.isWanted, call: "pdf", cacheTtlS: 0, ...sealed };
+      if (message === "begin") return begun;
       if (message === "reserve" && this.refusal) throw this.refusal;
       return { isWanted: this.isWanted };
     }) as never;
@@ -156,6 +175,26 @@ describe("JobTasks", () => {
     expect((await refusalOf(scene.run())).code).to.equal("invalid_request");
     scene.objects.get = async () => undefined;
     expect((await refusalOf(scene.run())).code).to.equal("not_found");
+  });
+
+  it("run() takes a request that an older version stored as it came", async () => {
+    const scene = new Scene(pieces(1, 10), 10);
+    scene.isSealed = false;
+    const { send } = await scene.run();
+    expect(send[0]?.input).to.have.nested.property("result.bytes", 10);
+  });
+
+  it("run() opens no page if the key opens nothing, and tries again if nobody can open it now", async () => {
+    const scene = new Scene(pieces(1, 10), 10);
+    for (const thrown of [new ActorError("internal_error", "no key"), new Error("nobody")]) {
+      scene.openKey = () => {
+        throw thrown;
+      };
+      expect(await scene.run().catch((error) => error)).to.equal(thrown);
+    }
+    scene.openKey = newRequestKey;
+    expect(await scene.run().catch((error) => error.name)).to.equal("OperationError");
+    expect(scene.signal).to.equal(undefined);
   });
 });
 

@@ -20,11 +20,13 @@ import {
   requestObjectOf,
   resultObjectOf,
 } from "../../../../schemas/rendering/render-jobs.ts";
+import { decryptRequest } from "../../../../schemas/rendering/request-key.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { ObjectStore } from "../../../runtime/store/object-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
 import { failed } from "./render-tasks.ts";
+import type { RequestKeys } from "./request-keys.ts";
 
 /**
  * The time that a task has left once its page's time is over: to close the page, store the result and report the end.
@@ -44,6 +46,7 @@ type Handlers = Record<RenderCall, (input: never, task: TaskContext) => Promise<
 
 interface JobTasksParts {
   objects: Pick<ObjectStore, "get" | "put" | "remove" | "capacity">;
+  requestKeys: Pick<RequestKeys, "open">;
   clock: Clock;
   handlers: Handlers;
 }
@@ -68,13 +71,13 @@ export class JobTasks {
     const ofTask = { id, task: task.id };
     const begun = await task.call(renderJobs, job.account, "begin", ofTask);
     if (!begun.isWanted) return { send: [] };
-    const { call, cacheTtlS } = begun;
+    const { call, cacheTtlS, requestKey } = begun;
     const cancelled = new AbortController();
     const finished = new AbortController();
     void this.#watch(job, task, cancelled, finished.signal);
     try {
       const signal = AbortSignal.any([task.signal, cancelled.signal]);
-      const parameters = await this.#parametersOf(job, call, signal);
+      const parameters = await this.#parametersOf(job, { call, requestKey }, signal);
       const input = { account: job.account, parameters, deadlineAt, cacheTtlS };
       const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
       const form = answerFormOf(call, parameters);
@@ -100,13 +103,25 @@ export class JobTasks {
   }
 
   /** Parses the stored request again: an older version may have written it. */
-  async #parametersOf({ account, id }: Job, call: RenderCall, signal: AbortSignal) {
+  async #parametersOf(
+    { account, id }: Job,
+    { call, requestKey }: { call: RenderCall; requestKey: string | undefined },
+    signal: AbortSignal,
+  ) {
     const stored = await this.#parts.objects
       .get(requestObjectOf(account, id), signal)
       .catch(tryAgain);
     if (!stored) throw new ActorError("not_found", "Cannot run job: its request is missing");
     const chunks = await Array.fromAsync(stored.chunks).catch(tryAgain);
-    const text = Buffer.concat(chunks).toString();
+    const bytes = Buffer.concat(chunks);
+    const request =
+      requestKey === undefined
+        ? bytes
+        : await decryptRequest(
+            bytes,
+            await this.#parts.requestKeys.open({ account, job: id, sealed: requestKey }),
+          );
+    const text = Buffer.from(request).toString();
     const { success, data } = requestOf(call).safeParse(JSON.parse(text));
     if (!success)
       throw new ActorError("invalid_request", "Cannot run job: its request is outdated");

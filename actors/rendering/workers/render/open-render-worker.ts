@@ -12,6 +12,7 @@ import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
 import { type RenderLimits, renderWorker } from "./render.ts";
 import { KeptAnswer, RenderCache } from "./render-cache.ts";
+import { RequestKeys } from "./request-keys.ts";
 
 interface RenderWorkerParts {
   bus: Bus;
@@ -33,7 +34,8 @@ export function openRenderWorker(
   const agents = new EgressAgents({ guard });
   const extractor = new JsonExtractor({ agents, checker, clock, operators: ai });
   const objects = new ObjectStore(bus, clock, RENDER_JOBS_STORE);
-  const parts = { pool, clock, cache, markdown, extractor, objects };
+  const requestKeys = new RequestKeys(bus);
+  const parts = { pool, clock, cache, markdown, extractor, objects, requestKeys };
   const definition = renderWorker(parts, limits);
   return { definition, close };
 

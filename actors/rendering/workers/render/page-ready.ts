@@ -1,5 +1,7 @@
 /** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
+import { LOOK_MS } from "../../../../schemas/rendering/limits.ts";
 import { OVER } from "../../../runtime/lib/clock.ts";
+import { IS_STILL } from "../../lib/browser/drawing-settled.ts";
 import type { Limits } from "../../lib/browser/load-page.ts";
 import { patiently } from "../../lib/browser/patiently.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
@@ -8,6 +10,31 @@ import type { RenderContext } from "../../lib/browser/render-context.ts";
 export const LOAD_EVENT_MS = 100;
 /** Fonts that do not come in this time are replaced by others. */
 const FONTS_WAIT_MS = 5_000;
+
+/** A page as one look finds it. */
+export interface Look {
+  /** Nothing is on its way and nothing moves, so every wait below would end at once. */
+  isReady: boolean;
+  /** The value of the caller's expression. */
+  found: unknown;
+}
+
+/**
+ * Looks once at all that the waits below look at, since each look takes two round trips, and most pages are ready.
+ * Undefined where the page does not answer in time.
+ */
+export async function lookOnce(
+  context: Pick<RenderContext, "evaluate">,
+  limits: Limits & { ms: number },
+  expression = "undefined",
+): Promise<Look | undefined> {
+  let look: Look | undefined;
+  await patiently({ ...limits, ms: Math.min(LOOK_MS, limits.ms) }, async () => {
+    const text = `({ isReady: ${IS_READY}, found: ${expression} })`;
+    look = (await context.evaluate(text)) as Look;
+  });
+  return look;
+}
 
 /** Fonts that are still loading. */
 export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {
@@ -64,6 +91,13 @@ export async function loadedSoon(
 const LOADING = `
   document.readyState === "complete" ? "nothing"
     : [...document.images].some(({ complete }) => !complete) ? "images" : "others"`;
+
+// An expression for the page. Layout tells which fonts are needed.
+const IS_READY = `
+  document.readyState === "complete"
+    && (document.documentElement?.offsetHeight, true)
+    && [...document.fonts].every(({ status }) => status !== "loading")
+    && ${IS_STILL}`;
 
 // Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
 const LOADING_FONTS = `

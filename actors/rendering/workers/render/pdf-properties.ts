@@ -5,7 +5,6 @@
  */
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
-import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { MADE_BY_US } from "./pdf-metadata.ts";
 
 /** Keys of the information dictionary (ISO 32000-1, 14.3.3). */
@@ -22,14 +21,11 @@ export const PDF_END_BYTES = 256;
 const PDF_END =
   /trailer\n<<\/Size (\d+)\n\/Root (\d+) 0 R\n\/Info 1 0 R>>\nstartxref\n(\d+)\n%%EOF\s*$/;
 
-/** Reads the meta tags. Properties of the request take precedence. */
-export async function readProperties(
-  context: Pick<RenderContext, "evaluate">,
-  given: PdfMetadata = {},
-): Promise<PdfMetadata> {
+/** Returns the properties of the value of META_TAGS and of the request, which take precedence. */
+export function propertiesOf(found: unknown, given: PdfMetadata = {}): PdfMetadata {
   // Our own script returns this value.
-  const found = (await context.evaluate(META_TAGS)) as Record<string, string>;
-  const all = NAMES.map((name) => [name, given[name] ?? (found[name] || undefined)] as const);
+  const ofPage = found as Record<string, string>;
+  const all = NAMES.map((name) => [name, given[name] ?? (ofPage[name] || undefined)] as const);
   return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }
 
@@ -65,8 +61,8 @@ function pdfText(text: string): string {
   return `<${bytes.toString("hex").toUpperCase()}>`;
 }
 
-// Runs in the page. Most pages have the description that searches show, and few a subject.
-const META_TAGS = `(() => {
+// An expression for the page. Most pages have the description that searches show, and few a subject.
+export const META_TAGS = `(() => {
   const read = (name) => [...document.querySelectorAll('meta[name="' + name + '" i][content]')]
     .slice(0, ${KEYWORDS_MAX})
     .map(({ content }) => content.trim())

@@ -1,7 +1,11 @@
 import { expect } from "chai";
+import type { CDPSession } from "puppeteer-core";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
+import type { RenderContext } from "../../lib/browser/render-context.ts";
+import { PdfStream } from "./pdf-stream.ts";
 
 const THREE_PAGES =
   "<title>three</title><style>p { break-after: page }</style><p>one<p>two<p>three";
@@ -37,6 +41,29 @@ describe("PdfStream", function () {
     expect(await size({ width: "5in", height: "101.6mm" })).to.deep.equal([360, 288]);
     expect(await size({ format: "letter", width: "1in" })).to.deep.equal([612, 792]);
     expect(await size({ landscape: true })).to.deep.equal([792, 612]);
+  });
+
+  it("print() asks a page that is ready once, and one that moves until it is still", async () => {
+    const { signal } = new AbortController();
+    const asked = async (html: string) => {
+      await using context = await pool.newContext(signal);
+      await context.page.setContent(html, { waitUntil: "load" });
+      const sent: string[] = [];
+      const send = (...[method, parameters]: Parameters<CDPSession["send"]>) => {
+        sent.push(method);
+        return context.session.send(method, parameters);
+      };
+      const watched = Object.create(context, { session: { value: { send } } }) as RenderContext;
+      const limits = { signal, clock: systemClock, document: { check() {} } };
+      const { properties } = await PdfStream.print(watched, {}, limits);
+      expect(properties).to.deep.equal({ author: "me" });
+      expect(sent.at(-1)).to.equal("Page.printToPDF");
+      return sent.filter((method) => method === "Runtime.evaluate").length;
+    };
+    const author = "<meta name=author content=me>";
+    expect(await asked(`${author}<p>text`)).to.equal(1);
+    const moving = "<style>p { animation: a 0.3s } @keyframes a { from { opacity: 0 } }</style>";
+    expect(await asked(`${author}${moving}<p>text`)).to.be.above(1);
   });
 
   it("print() follows the page's own size only if preferred", async () => {

@@ -14,9 +14,9 @@ import type { Limits } from "../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { refusedByBrowser } from "./held-page.ts";
-import { fontsReady, loadedSoon } from "./page-ready.ts";
+import { fontsReady, loadedSoon, lookOnce } from "./page-ready.ts";
 import { hasInformation, neutralize, PageCounter, titleOf } from "./pdf-metadata.ts";
-import { PDF_END_BYTES, propertiesUpdate, readProperties } from "./pdf-properties.ts";
+import { META_TAGS, PDF_END_BYTES, propertiesOf, propertiesUpdate } from "./pdf-properties.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
 /**
@@ -60,18 +60,7 @@ export class PdfStream {
       new ActorError("wait_timed_out", `Cannot print the page: it took longer than ${ms} ms`);
     return await within({ ms, error, signal, clock }, async (limited) => {
       const { session } = context;
-      const soon = Math.min(LOAD_SOON_MS, ms / 4);
-      await loadedSoon(context, { ms: soon, signal: limited, clock });
-      const waiting = { signal: limited, clock };
-      if (options.scrollPage) {
-        const patience = { ...waiting, ms: Math.min(LOAD_REST_MS, ms / 2) };
-        await scrollThrough(context, options, patience);
-      }
-      const [properties] = await Promise.all([
-        readProperties(context, pdfOptions?.metadata),
-        fontsReady(context, waiting),
-        drawingSettled(context, waiting),
-      ]);
+      const properties = await readyToPrint(context, options, { ms, signal: limited, clock });
       document.check();
       if (pdfOptions?.omitBackground) {
         const color = { r: 0, g: 0, b: 0, a: 0 };
@@ -141,6 +130,28 @@ export class PdfStream {
     this.ended = eof;
     return Buffer.from(data, base64Encoded ? "base64" : "utf8");
   }
+}
+
+/** Waits, with a bounded patience, until the page is complete and still. Returns the properties of its PDF. */
+async function readyToPrint(
+  context: RenderContext,
+  options: PrintOptions,
+  { ms, ...waiting }: Limits & { ms: number },
+): Promise<PdfMetadata> {
+  const given = options.pdfOptions?.metadata;
+  const soon = { ...waiting, ms: Math.min(LOAD_SOON_MS, ms / 4) };
+  const look = options.scrollPage ? undefined : await lookOnce(context, soon, META_TAGS);
+  if (look?.isReady) return propertiesOf(look.found, given);
+  await loadedSoon(context, soon);
+  if (options.scrollPage) {
+    await scrollThrough(context, options, { ...waiting, ms: Math.min(LOAD_REST_MS, ms / 2) });
+  }
+  const [found] = await Promise.all([
+    context.evaluate(META_TAGS),
+    fontsReady(context, waiting),
+    drawingSettled(context, waiting),
+  ]);
+  return propertiesOf(found, given);
 }
 
 function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.PrintToPDFRequest {

@@ -33,18 +33,18 @@ describe("RenderCache", function () {
   const keep = async (given: typeof task, chunks = pieces("one", "two"), status?: number) => {
     const taken: Uint8Array[] = [];
     const about = () => ({ pages: 2, status });
-    for await (const chunk of cache.keep("pdf", given, chunks, about)) taken.push(chunk);
+    for await (const chunk of cache.place("pdf", given).keep(chunks, about)) taken.push(chunk);
     return Buffer.concat(taken).length;
   };
   const kept = async (given: typeof task, message = "pdf") =>
-    (await cache.find(message, given))?.bytes.toString();
+    (await cache.place(message, given).find())?.bytes.toString();
   const untilKept = (given: typeof task) =>
     until("it is kept", async () => (await kept(given)) !== undefined);
 
   it("find() has what keep() passed on, for the same task alone, and for its time", async () => {
     expect(await keep(task, undefined, 200)).to.equal(6);
     await untilKept(task);
-    expect(await cache.find("pdf", task)).to.deep.include({ pages: 2, status: 200 });
+    expect(await cache.place("pdf", task).find()).to.deep.include({ pages: 2, status: 200 });
     expect(await kept(task)).to.equal("onetwo");
     for (const other of [{ account: "b" }, { parameters: { html: "y" } }, { cacheTtlS: 0 }]) {
       expect(await kept({ ...task, ...other }), JSON.stringify(other)).to.equal(undefined);
@@ -69,12 +69,26 @@ describe("RenderCache", function () {
     const failed = { ...task, parameters: { html: "failed" } };
     await keep(failed, undefined, 503);
     const left = { ...task, parameters: { html: "left" } };
-    for await (const _ of cache.keep("pdf", left, pieces("one", "two"), () => ({}))) break;
+    for await (const _ of cache.place("pdf", left).keep(pieces("one", "two"), () => ({}))) break;
     // Kept after all of them.
     await keep(task);
     await untilKept(task);
     for (const { parameters } of [larger.given, failed, left]) {
       expect(await kept({ ...task, parameters }), parameters.html).to.equal(undefined);
+    }
+  });
+
+  it("reads a request once for its key, and not at all without a cache time", async () => {
+    let reads = 0;
+    const parameters = { html: "x", toJSON: () => ++reads };
+    for (const [cacheTtlS, expected] of [
+      [0, 0],
+      [5, 1],
+    ] as const) {
+      const place = cache.place("pdf", { ...task, parameters, cacheTtlS });
+      expect(await place.find()).to.equal(undefined);
+      for await (const _ of place.keep(pieces("one"), () => ({}))) reads += 0;
+      expect(reads).to.equal(expected);
     }
   });
 

@@ -42,10 +42,33 @@ export class RenderCache {
     this.#clock = clock;
   }
 
+  /** Returns the place of a task's answer. Its key takes long for a large request, and is computed once. */
+  place(message: string, task: CachedTask): CachePlace {
+    const { cacheTtlS = 0 } = task;
+    const key = cacheTtlS === 0 ? "" : keyOf(message, task);
+    return new CachePlace({ store: this.#store, clock: this.#clock, key, cacheTtlS });
+  }
+}
+
+/** The place of the answer to one task. */
+export class CachePlace {
+  readonly #store: RenderCacheParts["store"];
+  readonly #clock: RenderCacheParts["clock"];
+  readonly #key: string;
+  readonly #cacheTtlS: number;
+
+  /** Use `RenderCache.place`. */
+  constructor(parts: RenderCacheParts & { key: string; cacheTtlS: number }) {
+    this.#store = parts.store;
+    this.#clock = parts.clock;
+    this.#key = parts.key;
+    this.#cacheTtlS = parts.cacheTtlS;
+  }
+
   /** Resolves to the answer to the same task, if there is one and the task takes it. */
-  async find(message: string, task: CachedTask): Promise<Answer | undefined> {
-    if (!task.cacheTtlS) return undefined;
-    const kept = await this.#store.get(keyOf(message, task));
+  async find(): Promise<Answer | undefined> {
+    if (this.#cacheTtlS === 0) return undefined;
+    const kept = await this.#store.get(this.#key);
     if (kept === undefined || kept.until <= this.#clock.now()) return undefined;
     const { base64, pages, status } = kept;
     return { bytes: Buffer.from(base64, "base64"), ...(pages !== undefined && { pages }), status };
@@ -53,27 +76,26 @@ export class RenderCache {
 
   /** Passes the chunks on, and keeps them once the last has been taken. An error of the site is not kept. */
   async *keep(
-    message: string,
-    task: CachedTask,
     chunks: AsyncIterable<Uint8Array>,
     about: () => Omit<Answer, "bytes">,
   ): AsyncGenerator<Uint8Array> {
     const kept: Uint8Array[] = [];
     let bytes = 0;
+    if (this.#cacheTtlS === 0) return yield* chunks;
     for await (const chunk of chunks) {
       bytes += chunk.length;
       if (bytes <= RENDER_CACHE_BYTES_MAX) kept.push(chunk);
       yield chunk;
     }
     const { status, ...rest } = about();
-    const { cacheTtlS = 0 } = task;
+    const cacheTtlS = this.#cacheTtlS;
     const isFine = status === undefined || status < 400;
-    if (cacheTtlS === 0 || bytes > RENDER_CACHE_BYTES_MAX || !isFine) return;
+    if (bytes > RENDER_CACHE_BYTES_MAX || !isFine) return;
     const until = Math.round(this.#clock.now() + cacheTtlS * 1_000);
     const base64 = Buffer.concat(kept).toString("base64");
     const answer = { until, base64, ...rest, ...(status !== undefined && { status }) };
     // The write goes without a wait. An answer that is not kept is rendered again.
-    void this.#store.put(keyOf(message, task), answer, Math.ceil(cacheTtlS));
+    void this.#store.put(this.#key, answer, Math.ceil(cacheTtlS));
   }
 }
 

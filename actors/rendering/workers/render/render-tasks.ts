@@ -22,7 +22,7 @@ import type { Output, PageParameters, ReadAnswer } from "./outputs/output.ts";
 import { membersOf } from "./outputs/read-text.ts";
 import { type PrintedPdf, printPdf } from "./print-pdf.ts";
 import { printSources } from "./print-sources.ts";
-import type { RenderCache } from "./render-cache.ts";
+import type { CachePlace, RenderCache } from "./render-cache.ts";
 import { renderPage } from "./render-page.ts";
 import { pictureOutput } from "./take-screenshot.ts";
 
@@ -53,7 +53,8 @@ export class RenderTasks {
 
   async pdf(input: TaskOf<PdfRequest>, task: TaskContext) {
     const { pool, clock, cache } = this.#parts;
-    const kept = await cache.find("pdf", input);
+    const place = cache.place("pdf", input);
+    const kept = await place.find();
     if (kept) {
       const { bytes, pages = null, status } = kept;
       const reply = { browserMs: 0, bytes: bytes.length, pages, ...statusOf(status) };
@@ -65,12 +66,13 @@ export class RenderTasks {
       const printed = sources
         ? await printSources(pool, { ...held, sources }, { signal, clock })
         : await printPdf(pool, held, { signal, clock });
-      if (printed.report) return await this.#reported(printed, printed.report, task, input);
+      const { report } = printed;
+      if (report) return await this.#reported({ ...printed, report }, { task, input, place });
       const reply = printed.summary();
       const about = () => ({ pages: printed.trailer().pages, status: reply.status });
       return {
         reply,
-        chunks: cache.keep("pdf", input, printed.chunks, about),
+        chunks: place.keep(printed.chunks, about),
         send: () => browserUsed(input.account, task.id, printed.browserMs()),
       };
     });
@@ -78,10 +80,8 @@ export class RenderTasks {
 
   /** The whole PDF as text, with the report of its page. */
   async #reported(
-    { chunks, trailer }: PrintedPdf,
-    report: PageReport,
-    task: TaskContext,
-    input: TaskOf<PdfRequest>,
+    { chunks, trailer, report }: PrintedPdf & { report: PageReport },
+    { task, input, place }: { task: TaskContext; input: TaskOf<PdfRequest>; place: CachePlace },
   ) {
     const pieces: Uint8Array[] = [];
     let size = 0;
@@ -96,7 +96,7 @@ export class RenderTasks {
     const about = () => ({ pages, ...statusOf(report.status ?? undefined) });
     return {
       reply: { browserMs, bytes: bytes.length, ...about() },
-      chunks: this.#parts.cache.keep("pdf", input, Readable.from([bytes]), about),
+      chunks: place.keep(Readable.from([bytes]), about),
       send: () => browserUsed(input.account, task.id, browserMs),
     };
   }
@@ -125,7 +125,8 @@ export class RenderTasks {
     write: (answer: A, report: PageReport | undefined) => Buffer,
   ) {
     const { pool, clock, cache } = this.#parts;
-    const kept = await cache.find(message, input);
+    const place = cache.place(message, input);
+    const kept = await place.find();
     if (kept) {
       const { bytes, status } = kept;
       const reply = { browserMs: 0, bytes: bytes.length, ...statusOf(status) };
@@ -138,7 +139,7 @@ export class RenderTasks {
       const bytes = write(answer, report);
       return {
         reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
-        chunks: cache.keep(message, input, Readable.from([bytes]), () => ({ status })),
+        chunks: place.keep(Readable.from([bytes]), () => ({ status })),
         send: browserUsed(input.account, task.id, browserMs),
       };
     });

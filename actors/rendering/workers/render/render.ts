@@ -28,6 +28,7 @@ export interface RenderLimits {
 interface RenderParts {
   /** The store of requests and results of jobs. */
   objects: ConstructorParameters<typeof JobTasks>[0]["objects"];
+  requestKeys: ConstructorParameters<typeof JobTasks>[0]["requestKeys"];
   pool: BrowserPool;
   clock: Clock;
   cache: RenderCache;
@@ -36,7 +37,7 @@ interface RenderParts {
 }
 
 export function renderWorker(parts: RenderParts, limits: RenderLimits) {
-  const { markdown, extractor, objects, ...shared } = parts;
+  const { markdown, extractor, objects, requestKeys, ...shared } = parts;
   const { interactive, batch, browserMsPerDay } = limits;
   const tasks = new RenderTasks({ ...shared, browserMsPerDay });
   const extract = tasks.read("json", jsonOutput(markdown, extractor));
@@ -54,7 +55,7 @@ export function renderWorker(parts: RenderParts, limits: RenderLimits) {
     },
     accessibilityTree: tasks.read("accessibilityTree", accessibilityTree),
   };
-  const jobs = new JobTasks({ objects, clock: parts.clock, handlers: calls });
+  const jobs = new JobTasks({ objects, requestKeys, clock: parts.clock, handlers: calls });
   return defineWorker(render, {
     slots: { interactive: interactive * PAGES_PER_COMPUTING_PAGE, batch },
     turns: { interactive: { computing: interactive, perKey: interactive, reserved: interactive } },

@@ -14,7 +14,7 @@ import { drawingSettled } from "../../lib/browser/drawing-settled.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { refusedByBrowser } from "./held-page.ts";
 import type { LoadedPage, Output } from "./outputs/output.ts";
-import { contentReady, fontsReady } from "./page-ready.ts";
+import { contentReady, fontsReady, lookOnce } from "./page-ready.ts";
 import { type Area, pictureArea } from "./picture-area.ts";
 import { type Rendered, type RenderTask, renderPage } from "./render-page.ts";
 import { captureTall } from "./tall-picture.ts";
@@ -48,6 +48,8 @@ export function pictureOutput(bytesMax?: number): Output<ScreenshotRequest, Buff
 
 /** Waits, with a bounded patience, until what the page shows is complete and still. */
 export async function pictureReady({ context, limits }: LoadedPage): Promise<void> {
+  const look = await lookOnce(context, limits);
+  if (look?.isReady) return;
   await contentReady(context, limits);
   await Promise.all([fontsReady(context, limits), drawingSettled(context, limits)]);
 }

@@ -1,0 +1,42 @@
+/** Opens the keys of jobs' requests for workers: see schemas/rendering/request-key.ts. */
+import type { Logger } from "pino";
+import { NO_APP } from "../../../schemas/apps/outgoing-webhook.ts";
+import {
+  REQUEST_KEY_QUEUE,
+  REQUEST_KEY_SUBJECT,
+  type RequestKeyAnswer,
+  RequestKeyQuestion,
+  requestKeyName,
+} from "../../../schemas/rendering/request-key.ts";
+import { answerOn } from "../../runtime/bus/answer.ts";
+import type { Bus } from "../../runtime/bus/bus.ts";
+
+interface RequestKeyParts {
+  bus: Bus;
+  logger: Logger;
+  /** The platform's key of secrets. */
+  secrets: {
+    open(sealed: string, sealedFor: { accountId: string; app: string; name: string }): string;
+  };
+}
+
+/** Answers until the returned function is called. */
+export function answerRequestKeys({ bus, logger, secrets }: RequestKeyParts): () => void {
+  return answerOn({ bus, logger }, REQUEST_KEY_SUBJECT, answer, { queue: REQUEST_KEY_QUEUE });
+
+  function answer(payload: string): string {
+    const { account, job, sealed } = RequestKeyQuestion.parse(JSON.parse(payload));
+    return JSON.stringify(
+      open(sealed, { accountId: account, app: NO_APP, name: requestKeyName(job) }),
+    );
+  }
+
+  function open(...[sealed, sealedFor]: Parameters<typeof secrets.open>): RequestKeyAnswer {
+    try {
+      return { key: secrets.open(sealed, sealedFor) };
+    } catch (error) {
+      logger.error({ err: error, account: sealedFor.accountId }, "request of a job not opened");
+      return { isSealed: true };
+    }
+  }
+}

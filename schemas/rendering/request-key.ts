@@ -1,0 +1,62 @@
+/**
+ * The key that encrypts the stored request of a job. The gateway makes one for each job, and the row of the job keeps
+ * it sealed. The role `actors` opens it for the worker that runs the job: a worker of pages from the web must not hold
+ * the key that seals all secrets.
+ */
+import { z } from "zod";
+import { SEALED_CHARS_MAX } from "../apps/limits.ts";
+import { Id } from "../values.ts";
+
+/** Core subject; processes of the role `actors` share it as a queue group, and one of them answers. */
+export const REQUEST_KEY_SUBJECT = "request-key";
+export const REQUEST_KEY_QUEUE = "request-key";
+
+export const RequestKeyQuestion = z.object({
+  account: Id,
+  job: Id,
+  sealed: z.string().max(SEALED_CHARS_MAX),
+});
+export type RequestKeyQuestion = z.infer<typeof RequestKeyQuestion>;
+
+export const RequestKeyAnswer = z.union([
+  z.object({ key: z.string() }),
+  /** No key of the platform opens it. */
+  z.object({ isSealed: z.literal(true) }),
+]);
+export type RequestKeyAnswer = z.infer<typeof RequestKeyAnswer>;
+
+/** The name that a job's key is sealed for. No name of a secret has a slash, and each job has its own. */
+export const requestKeyName = (job: string) => `render-job/${job}`;
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+
+/** Returns a new key in base64. */
+export const newRequestKey = () =>
+  Buffer.from(crypto.getRandomValues(new Uint8Array(KEY_BYTES))).toString("base64");
+
+/** Encrypts a request with AES-256-GCM: the nonce, then the ciphertext with its tag. */
+export async function encryptRequest(request: Uint8Array, key: string): Promise<Uint8Array> {
+  const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const encrypted = await crypto.subtle.encrypt(
+    { name: "AES-GCM", iv },
+    await readKey(key, "encrypt"),
+    Uint8Array.from(request),
+  );
+  return Buffer.concat([iv, new Uint8Array(encrypted)]);
+}
+
+/** Rejects where the bytes are not what this key encrypted. */
+export async function decryptRequest(encrypted: Uint8Array, key: string): Promise<Uint8Array> {
+  const bytes = Uint8Array.from(encrypted);
+  const iv = bytes.subarray(0, NONCE_BYTES);
+  const request = await crypto.subtle.decrypt(
+    { name: "AES-GCM", iv },
+    await readKey(key, "decrypt"),
+    bytes.subarray(NONCE_BYTES),
+  );
+  return new Uint8Array(request);
+}
+
+const readKey = (key: string, use: "encrypt" | "decrypt") =>
+  crypto.subtle.importKey("raw", Buffer.from(key, "base64"), "AES-GCM", false, [use]);
