@@ -44,6 +44,8 @@ export class SoakWork implements AsyncDisposable {
   readonly #failures: string[] = [];
   readonly #running: Promise<void>[];
   #isStopping = false;
+  /** Of the platform's time of day, after the machine's. */
+  #offsetSeconds = 0;
 
   static async start(credentials: Credentials): Promise<SoakWork> {
     const site = await CrawlSite.start([
@@ -75,10 +77,12 @@ export class SoakWork implements AsyncDisposable {
   async #tryJump(jump: () => Promise<void>, seconds: number): Promise<void> {
     const before = await this.#rung();
     await this.#agent("timer", `?timer=${TIMER_SECONDS}`);
-    const short = await this.#token(new Date(Date.now() + DAY_MS / 2));
+    const platformMs = Date.now() + this.#offsetSeconds * 1_000;
+    const short = await this.#token(new Date(platformMs + DAY_MS / 2));
+    const isExpired = seconds - this.#offsetSeconds > DAY_MS / 2_000;
     await jump();
+    this.#offsetSeconds = seconds;
     await this.#tokens.more(10).catch((error: Error) => this.#failures.push(error.message));
-    const isExpired = seconds > DAY_MS / 2_000;
     const status = await this.#verify(short);
     // A token of half a day has expired a day later, and is as good as before where the clock went back.
     if (short !== undefined && (status === 401) !== isExpired) {
