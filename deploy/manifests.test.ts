@@ -10,6 +10,7 @@ import { z } from "zod";
 import { configFromEnvironment } from "../scripts/config.ts";
 import { ROLES } from "../scripts/settings.ts";
 import { composeGo } from "../scripts/testing/compose-go.ts";
+import { objectsOf, violationsOf } from "../scripts/testing/helm-chart.ts";
 import {
   COMPOSE_FILES,
   composeContainers,
@@ -18,6 +19,7 @@ import {
   imageEnvironment,
   kubernetesContainers,
   kubernetesFiles,
+  kustomizedSettings,
   read,
   SECRETS,
 } from "../scripts/testing/manifests.ts";
@@ -139,15 +141,22 @@ describe("manifests", () => {
     }
   });
 
+  it("deploy/kubernetes has objects that the schemas of Kubernetes accept", () => {
+    const files = kubernetesFiles().filter((file) => !file.endsWith("kustomization.yaml"));
+    const objects = files.flatMap((file) => objectsOf(read(`deploy/${file}`)));
+    expect(objects.length).to.be.above(15);
+    expect(objects.flatMap(violationsOf)).to.deep.equal([]);
+    const { resources } = parse(read("deploy/kubernetes/kustomization.yaml"));
+    expect(resources.map((name: string) => `kubernetes/${name}`)).to.have.members(files);
+  });
+
   it("metrics have a port that no Service of Kubernetes exposes", () => {
     const objects = kubernetesFiles()
       .flatMap((file) => parseAllDocuments(read(`deploy/${file}`)))
       .map((document) => document.toJS());
     const services = objects.filter(({ kind }) => kind === "Service");
     expect(services.length).to.be.above(0);
-    const [map] = objects.flatMap(({ configMapGenerator }) => configMapGenerator ?? []);
-    const setting = map.literals.find((text: string) => text.startsWith("TRUNKLINE_METRICS_PORT="));
-    const metricsPort = Number(setting?.split("=")[1]);
+    const metricsPort = Number(kustomizedSettings().TRUNKLINE_METRICS_PORT);
     expect(metricsPort).to.be.above(0);
     for (const { spec } of services) {
       for (const { port, targetPort = port } of spec.ports) {

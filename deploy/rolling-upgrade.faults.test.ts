@@ -1,30 +1,33 @@
 /**
- * Replaces every process of a cluster in the order of docs/operate/upgrade.md, while clients write, read and render.
+ * Replaces every process of a cluster in the order of docs/operate/upgrade.md and with its commands, while clients
+ * write, read and render.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { Bus } from "../actors/runtime/bus/bus.ts";
+import { runCommand } from "../scripts/testing/command-line.ts";
+import { shellBlocksOf } from "../scripts/testing/guide.ts";
 import { startCluster, type TestNatsCluster } from "../scripts/testing/nats-server.ts";
 import { ReadinessProxy } from "../scripts/testing/readiness-proxy.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { TokenLoad } from "../scripts/testing/token-load.ts";
 import { until } from "../scripts/testing/until.ts";
+import { REPOSITORY } from "../scripts/tools.ts";
 
 const CLIENTS = 6;
 /** Far longer than the proxy needs to notice a leaving gateway, also on a busy machine. */
 const LEAVE_SECONDS = 3;
-const CURRENT_MS_MAX = 60_000;
 
 describe("a rolling upgrade", function () {
   this.timeout(600_000);
   let folder: string;
   let nats: TestNatsCluster;
-  let bus: Bus;
   let proxy: ReadinessProxy;
   let load: TokenLoad;
   let printing: PrintLoad;
+  const [copiesAreCurrent = "", isHealthy = "", streams = "", ...others] =
+    shellBlocksOf("docs/operate/upgrade.md");
   const running = new Map<string, RoleProcess>();
   let started = 0;
 
@@ -32,19 +35,21 @@ describe("a rolling upgrade", function () {
     folder = await mkdtemp(join(tmpdir(), "trunkline-rolling-"));
     await chmod(folder, 0o755);
     nats = await startCluster(3);
-    bus = await Bus.connect({ url: nats.urls.join(","), name: "test" });
   });
   after(async () => {
     await load?.stop();
     await printing?.stop().catch(() => {}); // The test reports it.
     await proxy?.[Symbol.asyncDispose]();
     await Promise.all(Array.from(running.values(), (one) => one[Symbol.asyncDispose]()));
-    await bus?.close();
     await nats?.stop();
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   it("of a cluster under load fails no request and loses nothing", async () => {
+    expect(copiesAreCurrent).to.include("until trunkline admin doctor streams");
+    expect(isHealthy).to.match(/^curl .* http:\/\/127\.0\.0\.1:8787\/healthz\n$/);
+    expect(streams).to.equal("trunkline admin streams\n");
+    expect(others).to.deep.equal([]);
     const names = ["gateway-0", "gateway-1", "actors-0", "actors-1", "browser-0", "browser-1"];
     await Promise.all(names.map(start));
     const gateways = () => ["gateway-0", "gateway-1"].map((name) => urlOf(name));
@@ -57,12 +62,11 @@ describe("a rolling upgrade", function () {
 
     for (const [index, server] of nats.servers.entries()) {
       await server.restart();
-      // Without a JetStream leader, requests get no answer.
-      const current = () => allCurrent().catch(() => false);
-      await until("all copies are current", current, CURRENT_MS_MAX);
+      await page(copiesAreCurrent);
       await load.more(20);
       report(`nats-server ${index}`, load, printing);
     }
+    await page(streams);
     for (const name of ["browser-0", "browser-1", "actors-0", "actors-1"]) {
       await replace(name);
       await load.more(20);
@@ -105,6 +109,8 @@ describe("a rolling upgrade", function () {
       TRUNKLINE_LEAVE_SECONDS: String(LEAVE_SECONDS),
     });
     running.set(name, instance);
+    const { host } = new URL(instance.url);
+    await page(isHealthy.replace("127.0.0.1:8787", host));
     await instance.ready();
   }
 
@@ -128,15 +134,16 @@ describe("a rolling upgrade", function () {
     return found;
   }
 
-  async function allCurrent(): Promise<boolean> {
-    const infos = [];
-    for await (const info of bus.jetstream.streams.list()) infos.push(info);
-    return infos.every(
-      ({ cluster, config }) =>
-        cluster?.leader !== undefined &&
-        (cluster.replicas ?? []).length === config.num_replicas - 1 &&
-        (cluster.replicas ?? []).every(({ current, offline }) => current && !offline),
+  /** Runs a command of the page as an operator of this cluster. */
+  async function page(command: string): Promise<void> {
+    const program = `trunkline() { '${process.execPath}' '${REPOSITORY}/scripts/trunkline.ts' "$@"; }`;
+    const environment = { TRUNKLINE_NATS_URL: nats.urls.join(","), TRUNKLINE_REPLICAS: "3" };
+    const { code, stdout, stderr } = await runCommand(
+      "sh",
+      ["-c", `${program}\n${command}`],
+      environment,
     );
+    expect(code, `${command}: ${stdout}${stderr}`).to.equal(0);
   }
 });
 

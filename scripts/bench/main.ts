@@ -6,6 +6,7 @@
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps/apps.ts";
+import { backup } from "./backup/backup.ts";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
 import { crawl } from "./crawl/crawl.ts";
 import { crawlDeath } from "./crawl/crawl-death.ts";
@@ -55,6 +56,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   appBroadcasts,
   appCold,
   appSockets,
+  backup,
 ];
 
 const { values, positionals } = parseArgs({

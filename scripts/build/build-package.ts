@@ -25,6 +25,16 @@ const OTHER_FILES = [
   "deploy/nats-cluster.conf",
   "deploy/nats-secure.conf",
   "deploy/bus-permissions",
+  // For operators: units, a proxy, alerts, the chart and their pages.
+  "deploy/systemd",
+  "deploy/caddy",
+  "deploy/helm",
+  "deploy/kubernetes",
+  "deploy/seccomp-browser.json",
+  "deploy/observability/alerts.yaml",
+  "deploy/observability/dashboard.json",
+  "deploy/observability/prometheus.yaml",
+  "docs/operate",
   "LICENSE",
   "README.md",
   "CHANGELOG.md",
@@ -50,7 +60,10 @@ export async function buildPackage(folder: string): Promise<void> {
   compileModules(folder);
   compileDeclarations(folder);
   for (const path of OTHER_FILES)
-    cpSync(join(REPOSITORY, path), join(folder, path), { recursive: true });
+    cpSync(join(REPOSITORY, path), join(folder, path), {
+      recursive: true,
+      filter: (source) => !source.endsWith(".test.ts"),
+    });
   const bundle = JSON.stringify(await consoleBundle());
   writeFileSync(join(folder, "gateway/console", PACKAGED_CONSOLE), bundle);
   const file = packageFile(JSON.parse(readFileSync(join(REPOSITORY, "package.json"), "utf8")));

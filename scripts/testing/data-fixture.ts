@@ -5,7 +5,10 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { CRAWL_KEPT_MS } from "../../schemas/crawl/limits.ts";
+import { CrawlSite } from "./crawl-site.ts";
 import type { Credentials } from "./role-process.ts";
+import { until } from "./until.ts";
 
 const Expected = z.object({
   accountId: z.string(),
@@ -15,11 +18,40 @@ const Expected = z.object({
   commit: z.string(),
   clientId: z.string(),
   accountName: z.string(),
+  /** Fixtures of the first days have no crawl and no app. */
+  crawl: z
+    .object({ id: z.string(), endedAt: z.iso.datetime(), pages: z.array(z.string()) })
+    .optional(),
+  /** Of an agent of the app `diary`. */
+  agent: z.object({ name: z.string(), lines: z.int() }).optional(),
 });
 export type Expected = z.output<typeof Expected>;
 
 const FILE = "expected.json";
 const TEXT = "# What 🚂 wrote\n";
+const PAGES = 3;
+const END_MS_MAX = 120_000;
+const DAY_MS = 86_400_000;
+const CRAWLS = "/browser-rendering/crawl";
+const REPOS = "/artifacts/namespaces/default/repos";
+
+/** Notes a line for each POST in its database, and tells how many it has, here and in its state. */
+const BUNDLE = `
+import { Agent, routeAgentRequest } from "trunkline/agents";
+export class Diary extends Agent {
+  initialState = { lines: 0 };
+  onStart() { this.sql\`CREATE TABLE IF NOT EXISTS lines (text TEXT)\`; }
+  async onRequest(request) {
+    if (request.method === "POST") {
+      this.sql\`INSERT INTO lines VALUES (\${await request.text()})\`;
+      this.setState({ lines: this.state.lines + 1 });
+    }
+    const [{ rows }] = this.sql\`SELECT count(*) AS rows FROM lines\`;
+    return Response.json({ rows, state: this.state.lines });
+  }
+}
+export default { fetch: async (request, env) => (await routeAgentRequest(request, env)) ?? new Response("no", { status: 404 }) };
+`;
 
 interface Platform {
   /** Where it listens. */
@@ -31,7 +63,7 @@ interface Platform {
 /** Fills a new platform. */
 export async function makeData(url: string, credentials: Credentials): Promise<Expected> {
   const platform = { url, account: credentials.account_id, token: credentials.api_token };
-  const repo = "/artifacts/namespaces/default/repos";
+  const repo = REPOS;
   const policies = [{ effect: "allow", permission_groups: [{ id: "account.read" }] }];
   const revoked = await post<{ id: string; value: string }>(platform, "/tokens", {
     name: "revoked",
@@ -53,7 +85,11 @@ export async function makeData(url: string, credentials: Credentials): Promise<E
     token_endpoint_auth_method: "none",
   });
   const account = await get<{ name: string }>(platform, "");
+  const crawl = await makeCrawl(platform);
+  const agent = await makeAgent(platform);
   return {
+    crawl,
+    agent,
     accountId: platform.account,
     token: platform.token,
     revoked: revoked.value,
@@ -61,6 +97,65 @@ export async function makeData(url: string, credentials: Credentials): Promise<E
     clientId: client.client_id,
     accountName: account.name,
   };
+}
+
+/** Crawls a site of this machine: the platform needs the role `browser`, and TRUNKLINE_EGRESS_ALLOW. */
+async function makeCrawl(platform: Platform) {
+  await using site = await CrawlSite.start([
+    { address: "127.0.24.1", pages: PAGES, sitemap: true, crawlDelay: 0 },
+  ]);
+  const start = { url: `${site.origins[0]}/`, render: false, limit: PAGES };
+  const id = await post<string>(platform, CRAWLS, start);
+  const completed = async () => {
+    const { status } = await get<{ status: string }>(platform, `${CRAWLS}/${id}?limit=1`);
+    return status === "completed";
+  };
+  await until("the crawl has ended", completed, END_MS_MAX);
+  const pages = await crawledPages(platform, id);
+  return { id, endedAt: new Date().toISOString(), pages };
+}
+
+async function makeAgent(platform: Platform) {
+  const agents = [{ binding: "Diary", class_name: "Diary" }];
+  const config = { name: "diary", compatibility_date: "2026-11-20", agents };
+  await request(platform, "PUT", "/apps/diary", { config, bundle: BUNDLE });
+  const agent = { name: "kept", lines: 2 };
+  for (let line = 1; line <= agent.lines; line++) await askAgent(platform, agent.name, "POST");
+  return agent;
+}
+
+/** Checks the crawl and the agent of a fixture that has them. */
+async function checkCrawlAndAgent(platform: Platform, expected: Expected, check: Check) {
+  const { crawl, agent } = expected;
+  // Results of crawls are deleted some time after their end, and the fixture grows old.
+  if (crawl && Date.now() < Date.parse(crawl.endedAt) + CRAWL_KEPT_MS - DAY_MS) {
+    const wanted = crawl.pages.join();
+    await check("pages of a crawl", wanted, async () =>
+      (await crawledPages(platform, crawl.id)).join(),
+    );
+  }
+  if (agent) {
+    const before = JSON.stringify({ rows: agent.lines, state: agent.lines });
+    await check("an agent", before, () => askAgent(platform, agent.name, "GET"));
+    const after = JSON.stringify({ rows: agent.lines + 1, state: agent.lines + 1 });
+    await check("a line more of an agent", after, () => askAgent(platform, agent.name, "POST"));
+  }
+}
+
+type Check = (what: string, wanted: unknown, find: () => Promise<unknown>) => Promise<void>;
+
+async function crawledPages(platform: Platform, id: string): Promise<string[]> {
+  const { records } = await get<{ records: { url: string; html: string }[] }>(
+    platform,
+    `${CRAWLS}/${id}`,
+  );
+  return records.map(({ url, html }) => `${new URL(url).pathname} ${html.length}`).sort();
+}
+
+async function askAgent({ url, account }: Platform, name: string, method: string): Promise<string> {
+  const address = `${url}/apps/${account}/diary/agents/diary/${name}`;
+  const answer = await fetch(address, { method, ...(method === "POST" && { body: TEXT }) });
+  return await answer.text();
 }
 
 /** Returns descriptions of all data that a platform does not show as before. */
@@ -94,6 +189,7 @@ export async function findLost(url: string, expected: Expected): Promise<string[
     const path = `/oauth_clients/${expected.clientId}`;
     return (await get<{ client_name: string }>(platform, path)).client_name;
   });
+  await checkCrawlAndAgent(platform, expected, check);
   await check("a new commit", true, async () => {
     const changes = [{ path: "docs/new.md", content: "new" }];
     const made = await post<{ hash: string }>(platform, `${repo}/commits`, {

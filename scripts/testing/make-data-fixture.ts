@@ -19,7 +19,8 @@ if (existsSync(path)) throw new Error(`Cannot make a fixture: ${path} exists, an
 const temporary = await mkdtemp(join(tmpdir(), "trunkline-fixture-"));
 await using nats = await startNats();
 await using instance = await RoleProcess.start("made", temporary, {
-  TRUNKLINE_ROLES: "gateway,actors",
+  TRUNKLINE_ROLES: "gateway,actors,browser",
+  TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
   TRUNKLINE_NATS_URL: nats.url,
 });
 await instance.ready();

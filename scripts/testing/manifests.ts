@@ -97,12 +97,7 @@ const Workload = z.object({
 
 /** Returns the containers of deploy/kubernetes. */
 export function kubernetesContainers(): Container[] {
-  const { configMapGenerator } = z
-    .object({ configMapGenerator: z.tuple([z.object({ literals: z.array(z.string()) })]) })
-    .parse(parse(read("deploy/kubernetes/kustomization.yaml")));
-  const configMap = Object.fromEntries(
-    configMapGenerator[0].literals.map((text) => text.split(/=(.*)/s).slice(0, 2)),
-  );
+  const configMap = kustomizedSettings();
   return kubernetesFiles()
     .flatMap((file) => parseAllDocuments(read(`deploy/${file}`)).map((document) => document.toJS()))
     .flatMap((object) => {
@@ -176,4 +171,24 @@ export function kubernetesFiles(): string[] {
 /** The text of a file of the repository. */
 export function read(path: string): string {
   return readFileSync(join(REPOSITORY, path), "utf8");
+}
+
+/** Returns the settings of deploy/kubernetes/kustomization.yaml. */
+export function kustomizedSettings(): Record<string, string> {
+  const { configMapGenerator } = z
+    .object({ configMapGenerator: z.tuple([z.object({ literals: z.array(z.string()) })]) })
+    .parse(parse(read("deploy/kubernetes/kustomization.yaml")));
+  return Object.fromEntries(
+    configMapGenerator[0].literals.map((text) => text.split(/=(.*)/s).slice(0, 2)),
+  );
+}
+
+/** Returns the files of deploy/kubernetes that come from the chart, by name. Its settings are in kustomization.yaml. */
+export function manifestsFrom(chart: ReadonlyMap<string, string>): Map<string, string> {
+  const head = "# Made from deploy/helm/trunkline: node scripts/testing/render-manifests.ts\n";
+  return new Map(
+    Array.from(chart)
+      .filter(([name]) => name.endsWith(".yaml") && name !== "config.yaml")
+      .map(([name, text]) => [name, `${head}${text}\n`]),
+  );
 }

@@ -1,0 +1,249 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { configFromEnvironment } from "../../scripts/config.ts";
+import {
+  CHART,
+  helmChart,
+  type KubernetesObject,
+  objectsOf,
+  renderChart,
+  violationsOf,
+} from "../../scripts/testing/helm-chart.ts";
+import {
+  imageEnvironment,
+  kustomizedSettings,
+  manifestsFrom,
+  read,
+  SECRETS,
+} from "../../scripts/testing/manifests.ts";
+
+/** Every optional part, with values that the schema bounds at both ends. */
+const EVERYTHING = {
+  image: { repository: "registry.example.com/trunkline", tag: "1.2.3", pullSecrets: ["registry"] },
+  publicUrl: "https://trunkline.example.org",
+  shutdownSeconds: 60,
+  settings: { TRUNKLINE_TRUST_PROXY: "uniquelocal", TRUNKLINE_REQUESTS_PER_5_MINUTES: 50_000_000 },
+  bus: { storageClass: "fast", users: { enabled: true } },
+  browser: { scaleByQueue: { enabled: true } },
+  ingress: {
+    enabled: true,
+    className: "nginx",
+    annotations: { "nginx.ingress.kubernetes.io/proxy-body-size": "0" },
+    host: "trunkline.example.org",
+    tlsSecret: "trunkline-tls",
+    appsDomain: "apps.example.org",
+    appsTlsSecret: "apps-tls",
+  },
+  networkPolicies: {
+    metricsFrom: [
+      { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } },
+    ],
+  },
+};
+
+describe("the Helm chart", function () {
+  // The first build of helm takes a minute of processor time.
+  this.timeout(600_000);
+  let program: string;
+
+  before(async function () {
+    const found = await helmChart();
+    if (found === undefined) return this.skip();
+    program = found;
+  });
+
+  const objectsWith = async (values: unknown): Promise<KubernetesObject[]> => {
+    const { lint, files } = await renderChart(program, values);
+    expect(lint.filter((line) => !line.startsWith("[INFO]"))).to.deep.equal([]);
+    const manifests = Array.from(files).filter(([name]) => name.endsWith(".yaml"));
+    return manifests.flatMap(([, text]) => objectsOf(text));
+  };
+
+  it("with its default values is deploy/kubernetes", async () => {
+    const { files } = await renderChart(program);
+    const [map] = objectsOf(files.get("config.yaml") ?? "");
+    expect(kustomizedSettings()).to.deep.equal(map?.data);
+    for (const [name, text] of manifestsFrom(files)) {
+      const advice = "run: node scripts/testing/render-manifests.ts";
+      expect(read(`deploy/kubernetes/${name}`), advice).to.equal(text);
+    }
+  });
+
+  for (const [what, values] of [
+    ["its default values", {}],
+    ["every optional part", EVERYTHING],
+    [
+      "nothing optional",
+      { disruptionBudgets: { enabled: false }, networkPolicies: { enabled: false } },
+    ],
+  ] as const) {
+    it(`with ${what} passes helm's linter and the schemas of Kubernetes`, async () => {
+      const objects = await objectsWith(values);
+      expect(objects.flatMap(violationsOf)).to.deep.equal([]);
+      const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+      expect(names.toSorted()).to.deep.equal([...new Set(names)].toSorted());
+    });
+  }
+
+  it("the schemas refuse an unknown field, a wrong type and a missing field", async () => {
+    const [service] = objectsOf(read("deploy/kubernetes/bus.yaml"));
+    if (!service) throw new Error("no Service");
+    for (const [spec, fault] of [
+      [{ clusterIp: "None" }, /Service bus: \/spec must NOT have additional properties/],
+      [{ ports: [{ port: "4222" }] }, /Service bus: \/spec\/ports\/0\/port must be integer/],
+      [
+        { ports: [{ name: "client" }] },
+        /Service bus: \/spec\/ports\/0 must have required property 'port'/,
+      ],
+    ] as const) {
+      expect(violationsOf({ ...service, spec }).join()).to.match(fault);
+    }
+    expect(violationsOf({ ...service, kind: "Sevice" }).join()).to.include("has no schema of it");
+  });
+
+  it("gives each role valid settings, with TLS and its own seed where the bus has users", async () => {
+    const objects = await objectsWith(EVERYTHING);
+    for (const role of ["gateway", "actors", "browser"]) {
+      const environment = environmentOf(objects, role);
+      const config = configFromEnvironment(environment);
+      expect(config).to.deep.include({
+        roles: [role],
+        publicUrl: "https://trunkline.example.org",
+        natsUrl: "nats://bus-0.bus:4222,nats://bus-1.bus:4222,nats://bus-2.bus:4222",
+        natsNkeys: `/run/bus/${role}.nk`,
+        natsTls: { caFile: "/run/bus/ca.pem" },
+        appsDomain: "apps.example.org",
+        shutdownSeconds: 60,
+        requestsPerWindow: 50_000_000,
+        metricsPort: 9_090,
+      });
+      const { template } = specOf(objects, "Deployment", role);
+      expect(template.spec.terminationGracePeriodSeconds).to.be.above(65);
+      expect(JSON.stringify(template.spec.volumes)).to.include(`"trunkline-bus-${role}"`);
+      expect("TRUNKLINE_SECRETS_KEY" in environment).to.equal(role !== "browser");
+    }
+  });
+
+  it("scales browsers by the queue in place of processor time, with metrics that exist", async () => {
+    const objects = await objectsWith(EVERYTHING);
+    const scalers = objects.filter(({ metadata }) => metadata.name === "browser");
+    const kinds = scalers.map(({ kind }) => kind);
+    expect(kinds).to.include("ScaledObject").and.not.include("HorizontalPodAutoscaler");
+    const { query } = specOf(objects, "ScaledObject", "browser").triggers[0].metadata;
+    const metrics = readFileSync(join(CHART, "../../../docs/reference/metrics.md"), "utf8");
+    const names = query.match(/trunkline_\w+/g);
+    expect(names).to.have.length(2);
+    for (const name of names) expect(metrics).to.include(`\`${name}`);
+  });
+
+  it("sends every host of an app to the gateways, because a wildcard stands for one label", async () => {
+    const spec = specOf(await objectsWith(EVERYTHING), "Ingress", "gateway");
+    const gateway = { service: { name: "gateway", port: { name: "http" } } };
+    expect(spec.defaultBackend).to.deep.equal(gateway);
+    expect(spec.rules[0].http.paths[0].backend).to.deep.equal(gateway);
+    expect(spec.tls).to.deep.equal([
+      { secretName: "trunkline-tls", hosts: ["trunkline.example.org"] },
+      { secretName: "apps-tls", hosts: ["*.apps.example.org"] },
+    ]);
+  });
+
+  it("replaces pods when a setting changes", async () => {
+    const stamp = async (values: unknown) =>
+      specOf(await objectsWith(values), "Deployment", "actors").template.metadata.annotations;
+    const changed = { settings: { TRUNKLINE_LOG_LEVEL: "debug" } };
+    expect(await stamp({})).to.deep.equal(await stamp({}));
+    expect(await stamp(changed)).to.not.deep.equal(await stamp({}));
+  });
+
+  for (const [what, values, sentence] of [
+    ["an unknown value", { browser: { minimum: 2 } }, /\/browser'?: .*'minimum'/],
+    [
+      "a text for a number",
+      { browser: { min: "two" } },
+      /\/browser\/min'?: got string, want integer/,
+    ],
+    ["no process of a role", { gateway: { min: 0 } }, /\/gateway\/min'?: minimum: got 0, want 1/],
+    ["a path in the public URL", { publicUrl: "https://a.example/x" }, /\/publicUrl'?: .*\^https/],
+    ["a setting that the chart sets", { settings: { TRUNKLINE_ROLES: "all" } }, /TRUNKLINE_ROLES/],
+    [
+      "a setting with another name",
+      { settings: { LOG_LEVEL: "debug" } },
+      /LOG_LEVEL.*\^TRUNKLINE_/s,
+    ],
+    ["a size without a number", { bus: { storage: "large" } }, /\/bus\/storage'?: .*pattern/],
+    [
+      "more processes at least than at most",
+      { actors: { min: 11 } },
+      /Cannot scale actors: actors.min is 11; it must be at most actors.max, which is 10/,
+    ],
+    [
+      "an Ingress for another host",
+      { ingress: { enabled: true, host: "other.example.com" } },
+      /ingress.host is other.example.com; it must be the host of publicUrl, trunkline.example.com/,
+    ],
+    [
+      "a certificate for apps without their domain",
+      { ingress: { appsTlsSecret: "tls" } },
+      /ingress.appsTlsSecret needs ingress.appsDomain/,
+    ],
+  ] as const) {
+    it(`refuses ${what} with a sentence that names it`, async () => {
+      const refused = await renderChart(program, values).catch((error: Error) => error);
+      expect(refused).to.have.property("stderr").that.matches(sentence);
+    });
+  }
+
+  it("docs/operate/kubernetes.md makes the Secrets that pods need, and its example is valid", async () => {
+    const page = read("docs/operate/kubernetes.md");
+    const example = parse(/```yaml\n(.*?)```/s.exec(page)?.[1]?.replace(/^ {3}/gm, "") ?? "");
+    expect(example).to.have.nested.property("ingress.enabled", true);
+    const objects = [...(await objectsWith(example)), ...(await objectsWith(EVERYTHING))];
+    expect(objects.flatMap(violationsOf)).to.deep.equal([]);
+    const text = JSON.stringify(objects);
+    const needed = [
+      ...text.matchAll(/"secretKeyRef":\{"name":"([\w-]+)","key":"([\w-]+)"/g),
+      ...text.matchAll(/"secretName":"(trunkline-bus-[a-z]+)()"/g),
+    ];
+    const named = new Set(needed.map(([, secret]) => secret ?? ""));
+    expect([...named]).to.have.length(7);
+    const loop = /for role in (.*); do/.exec(page)?.[1]?.split(" ") ?? [];
+    const made = page.replace(
+      "generic trunkline-bus-$role",
+      loop.map((role) => `generic trunkline-bus-${role}`).join(" "),
+    );
+    for (const [, secret, key] of needed) {
+      expect(made).to.match(new RegExp(`generic ${secret}\\s`));
+      if (key !== "") expect(made).to.include(`--from-literal=${key}=`);
+    }
+  });
+
+  it("has the version of the package, and a schema for each value", () => {
+    const chart = parse(read("deploy/helm/trunkline/Chart.yaml"));
+    const { version } = JSON.parse(read("package.json"));
+    expect(chart).to.include({ version, appVersion: version });
+    const values = parse(read("deploy/helm/trunkline/values.yaml"));
+    const schema = JSON.parse(read("deploy/helm/trunkline/values.schema.json"));
+    expect(schema.required).to.have.members(Object.keys(values));
+  });
+});
+
+/** Returns the spec of one object. Its shape is what the schemas of Kubernetes say. */
+// biome-ignore lint/suspicious/noExplicitAny: the schemas check the shape before.
+function specOf(objects: KubernetesObject[], kind: string, name: string): any {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (!found) throw new Error(`no ${kind} ${name}`);
+  return found.spec;
+}
+
+/** Returns the environment that the container of a role gets, with Secrets in place. */
+function environmentOf(objects: KubernetesObject[], role: string): Record<string, string> {
+  const map = objects.find(({ kind }) => kind === "ConfigMap");
+  const environment = { ...imageEnvironment(), ...(map?.data as Record<string, string>) };
+  const [container] = specOf(objects, "Deployment", role).template.spec.containers;
+  for (const { name, value } of container.env) {
+    environment[name] = value ?? SECRETS[name as keyof typeof SECRETS];
+  }
+  return environment;
+}

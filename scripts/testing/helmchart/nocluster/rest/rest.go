@@ -1,0 +1,4 @@
+// Package rest has the type that helm's signatures name.
+package rest
+
+type Config struct{}

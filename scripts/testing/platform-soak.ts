@@ -1,0 +1,220 @@
+/**
+ * Runs a whole platform under a mixed load for minutes, while its time of day jumps by days, and looks for what grows:
+ * memory, descriptors, files, streams and waiting work.
+ */
+import { readdirSync, readlinkSync } from "node:fs";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { FakeTime } from "./fake-time.ts";
+import { residentBytes } from "./memory-watch.ts";
+import { startNats, type TestNatsServer } from "./nats-server.ts";
+import { childrenOf } from "./process-children.ts";
+import { RoleProcess } from "./role-process.ts";
+import { SoakWork } from "./soak-work.ts";
+import { until } from "./until.ts";
+
+const DAY_SECONDS = 86_400;
+/** Where the time of day goes, one after the other: ahead by days, back by a day, and back to the truth. */
+const JUMPS = [DAY_SECONDS, 4 * DAY_SECONDS, 3 * DAY_SECONDS, 0, -DAY_SECONDS, 0];
+const SAMPLES = 60;
+/** V8 lets a heap grow before it collects: less than this is no leak. */
+const MEMORY_BYTES_SLACK = 64 * 2 ** 20;
+const MEMORY_RATIO_MAX = 1.3;
+/** Pooled connections and files that a store opens for a while. */
+const DESCRIPTORS_SLACK = 40;
+const FILES_SLACK = 60;
+/** Profiles of open browsers, and the cache of repositories, which grows with their commits up to its own bound. */
+const OTHER_FILES = /profile|chrom|\/git\//i;
+const QUIET_MS_MAX = 60_000;
+/** Streams whose messages are work that ends. */
+const WORK_STREAMS = ["TASKS", "MAIL", "DEAD"];
+
+/** One look at the platform. */
+interface Sample {
+  atS: number;
+  /** Resident bytes of each process of ours by its name, without browsers and app processes. */
+  memory: Record<string, number>;
+  descriptors: Record<string, number>;
+  /** Files of the data folders and of the temporary folder. */
+  files: number;
+  /** Child processes: browsers, git, apps. */
+  children: number;
+  streamBytes: number;
+  streamMessages: number;
+}
+
+export interface SoakReport {
+  problems: string[];
+  work: Record<string, number>;
+  /** First and last third of the run, as medians. */
+  figures: { name: string; early: number; late: number }[];
+  jumps: number;
+  /** Whether the time of day moved. */
+  hasFakeTime: boolean;
+}
+
+export async function soakPlatform(minutes: number, report = console.log): Promise<SoakReport> {
+  const folder = await mkdtemp(join(tmpdir(), "trunkline-soak-"));
+  await chmod(folder, 0o755);
+  try {
+    await using nats = await startNats();
+    const time = await FakeTime.find(folder);
+    await using places = new AsyncDisposableStack();
+    const start = async (name: string, environment: NodeJS.ProcessEnv) => {
+      const instance = await RoleProcess.start(name, folder, {
+        TRUNKLINE_NATS_URL: nats.url,
+        TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
+        TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
+        TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+        // All of them: processes of one machine rely on one time of day.
+        ...time?.environment,
+        ...environment,
+      });
+      places.use(instance);
+      await instance.ready();
+      return instance;
+    };
+    const first = await start("gateway", { TRUNKLINE_ROLES: "gateway,actors" });
+    const second = await start("actors", { TRUNKLINE_ROLES: "actors" });
+    const third = await start("browser", { TRUNKLINE_ROLES: "browser" });
+    const pids = { gateway: first.pid, actors: second.pid, browser: third.pid };
+    await using work = await SoakWork.start(await first.credentials());
+    return await watch({ minutes, nats, time, pids, folder, work, report });
+  } finally {
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+interface Watched {
+  minutes: number;
+  nats: TestNatsServer;
+  time: FakeTime | undefined;
+  pids: Record<string, number>;
+  folder: string;
+  work: SoakWork;
+  report: (line: string) => void;
+}
+
+async function watch(watched: Watched): Promise<SoakReport> {
+  const { minutes, nats, time, folder, work, report } = watched;
+  const bus = await Bus.connect({ url: nats.url, name: "soak" });
+  try {
+    const everyMs = (minutes * 60_000) / SAMPLES;
+    const pids = { ...watched.pids, "nats-server": nats.pid };
+    const startAt = clock.monotonic();
+    const samples: Sample[] = [];
+    let jumps = 0;
+    for (let count = 1; count <= SAMPLES; count++) {
+      await clock.wait(Math.max(0, startAt + count * everyMs - clock.monotonic()));
+      const atS = Math.round((clock.monotonic() - startAt) / 1_000);
+      samples.push({ atS, ...(await look(bus, folder, pids)) });
+      if (count % 6 === 0) report(JSON.stringify({ ...samples.at(-1), work: work.counts }));
+      // The first and the last part of the run are without jumps.
+      if (time && count % 8 === 4 && jumps < JUMPS.length) {
+        const seconds = JUMPS[jumps] ?? 0;
+        jumps += 1;
+        report(`time of day ${seconds / DAY_SECONDS} days after the truth`);
+        await work.atJump(() => time.jumpTo(seconds), seconds);
+      }
+    }
+    await time?.jumpTo(0);
+    const problems = [...(await work.finish()), ...growthOf(samples)];
+    problems.push(...(await findLeftWork(bus)));
+    const figures = figuresOf(samples);
+    return { problems, work: work.counts, figures, jumps, hasFakeTime: time !== undefined };
+  } finally {
+    await bus.close();
+  }
+}
+
+async function look(bus: Bus, folder: string, pids: Record<string, number>) {
+  const entries = Object.entries(pids);
+  let [streamBytes, streamMessages] = [0, 0];
+  for await (const { state } of bus.jetstream.streams.list()) {
+    streamBytes += state.bytes;
+    streamMessages += state.messages;
+  }
+  return {
+    memory: Object.fromEntries(entries.map(([name, pid]) => [name, residentBytes(pid)])),
+    descriptors: Object.fromEntries(entries.map(([name, pid]) => [name, descriptorsOf(pid)])),
+    files: readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+      (path) => !OTHER_FILES.test(path),
+    ).length,
+    children: Object.values(pids).flatMap(childrenOf).length,
+    streamBytes,
+    streamMessages,
+  };
+}
+
+/** Open files and sockets of a process. */
+function descriptorsOf(pid: number): number {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).filter((name) => {
+    try {
+      return readlinkSync(join(folder, name)) !== "";
+    } catch {
+      return false; // It was closed meanwhile.
+    }
+  }).length;
+}
+
+/** Returns the medians of the second third and of the last third: the first one warms up. */
+function figuresOf(samples: Sample[]): SoakReport["figures"] {
+  const third = Math.floor(samples.length / 3);
+  const [early, late] = [samples.slice(third, 2 * third), samples.slice(-third)];
+  const [sample] = samples;
+  if (!sample) return [];
+  const figure = (name: string, of: (one: Sample) => number) => ({
+    name,
+    early: median(early.map(of)),
+    late: median(late.map(of)),
+  });
+  const processes = Object.keys(sample.memory);
+  return [
+    ...processes.map((name) => figure(`memory of ${name}`, (one) => one.memory[name] ?? 0)),
+    ...processes.map((name) =>
+      figure(`descriptors of ${name}`, (one) => one.descriptors[name] ?? 0),
+    ),
+    figure("files", (one) => one.files),
+    figure("child processes", (one) => one.children),
+    figure("bytes of streams", (one) => one.streamBytes),
+    figure("messages of streams", (one) => one.streamMessages),
+  ];
+}
+
+function growthOf(samples: Sample[]): string[] {
+  return figuresOf(samples).flatMap(({ name, early, late }) => {
+    const bound = name.startsWith("memory")
+      ? early * MEMORY_RATIO_MAX + MEMORY_BYTES_SLACK
+      : early + (/descriptors|child/.test(name) ? DESCRIPTORS_SLACK : FILES_SLACK);
+    // What the load stores grows with it; findLeftWork looks at the rest.
+    if (/streams$/.test(name) || late <= bound) return [];
+    return [`${name} grew from ${early} to ${late}; ${Math.round(bound)} would be in order`];
+  });
+}
+
+/** Returns the work that nobody has done although the load has ended, and streams past their bounds. */
+async function findLeftWork(bus: Bus): Promise<string[]> {
+  const left = async () => {
+    const found: string[] = [];
+    for await (const { config, state } of bus.jetstream.streams.list()) {
+      if (WORK_STREAMS.includes(config.name) && state.messages > 0) {
+        found.push(`${config.name} has ${state.messages} messages left`);
+      }
+      if (config.max_bytes > 0 && state.bytes > config.max_bytes) {
+        found.push(`${config.name} has ${state.bytes} bytes of ${config.max_bytes}`);
+      }
+    }
+    return found;
+  };
+  await until("all work is done", async () => (await left()).length === 0, QUIET_MS_MAX).catch(
+    () => {}, // The caller reports what is left.
+  );
+  return await left();
+}
+
+const median = (values: number[]) =>
+  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
