@@ -22,6 +22,7 @@ import { runtimeCalls } from "./runtime/runtime-calls.ts";
 import { runtimeChanges } from "./runtime/runtime-changes.ts";
 import { runtimeMail } from "./runtime/runtime-mail.ts";
 import { runtimePassive } from "./runtime/runtime-passive.ts";
+import { runtimeRolling } from "./runtime/runtime-rolling.ts";
 import { runtimeTakeover } from "./runtime/runtime-takeover.ts";
 import { startMemory } from "./start-memory.ts";
 
@@ -30,6 +31,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimeChanges,
   runtimeMail,
   runtimeTakeover,
+  runtimeRolling,
   runtimePassive,
   startMemory,
   pdf,

@@ -4,8 +4,7 @@ import { childrenOf, isOfApp, stopProcess } from "../process-children.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { TcpProxy } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
-import type { ChaosCluster, ChaosPlace } from "./chaos-cluster.ts";
-import { ROLES } from "./chaos-cluster.ts";
+import { type ChaosCluster, type ChaosPlace, type ChaosRole, ROLES } from "./chaos-cluster.ts";
 
 /** One fault, with its begin and end by the machine's clock. */
 export interface Fault {
@@ -22,6 +21,8 @@ const DOWN_MS_MAX = 5_000;
 /** A server that starts anew finds its peers, its leader and what it missed, on a busy machine. */
 const CURRENT_MS_MAX = 120_000;
 const LOOK_MS = 200;
+/** Processes of a busy machine start slowly, and again where the bus was away. */
+const READY_MS_MAX = 200_000;
 /** A process that leaves finishes what it has begun. */
 const LEAVE_MS_MAX = 90_000;
 
@@ -36,6 +37,8 @@ export class FaultSchedule {
   readonly #cluster: ChaosCluster;
   readonly #random: SeededRandom;
   readonly #print: (line: string) => void;
+  /** Processes that start again, while other things are broken. */
+  readonly #restarting = new Set<Promise<void>>();
 
   constructor(cluster: ChaosCluster, random: SeededRandom, print: (line: string) => void) {
     this.#cluster = cluster;
@@ -50,6 +53,7 @@ export class FaultSchedule {
       this.#runLane(endAt, SERVER_FAULTS, (what, random) => this.#breakServer(what, random)),
     ];
     await Promise.all(lanes);
+    await Promise.all(this.#restarting);
   }
 
   /** How often each fault was made. */
@@ -83,19 +87,17 @@ export class FaultSchedule {
 
   async #breakProcess(what: (typeof PROCESS_FAULTS)[number], random: SeededRandom): Promise<void> {
     const role = random.pick(ROLES);
-    const place = random.pick(this.#cluster.placesOf(role));
+    // One place of each role is always there or on its way: `role` alone takes both away.
+    const places = await this.#readyPlaces(role);
+    const place = random.pick(places);
     const { name, proxies } = place;
     switch (what) {
       case "kill":
-        return await this.#during(`${name} killed`, () => this.#restart(place, "SIGKILL"));
+        return this.#restart([place], "SIGKILL", `${name} killed`);
       case "roll":
-        return await this.#during(`${name} rolled`, () => this.#restart(place, "SIGTERM"));
-      case "role": {
-        const places = this.#cluster.placesOf(role);
-        return await this.#during(`every ${role} killed`, async () => {
-          await Promise.all(places.map((one) => this.#restart(one, "SIGKILL")));
-        });
-      }
+        return this.#restart([place], "SIGTERM", `${name} rolled`);
+      case "role":
+        return this.#restart(places, "SIGKILL", `every ${role} killed`);
       case "stop":
         return await this.#stop(name, place.instance?.pid, random);
       case "cut":
@@ -110,6 +112,16 @@ export class FaultSchedule {
       default:
         what satisfies never;
     }
+  }
+
+  /** Resolves when both processes of the role are ready. */
+  #readyPlaces(role: ChaosRole): Promise<ChaosPlace[]> {
+    const places = this.#cluster.placesOf(role);
+    const areReady = async () => {
+      await clock.wait(LOOK_MS);
+      return places.every(({ isReady }) => isReady) && places;
+    };
+    return until(`every ${role} is ready`, areReady, READY_MS_MAX);
   }
 
   async #breakServer(what: (typeof SERVER_FAULTS)[number], random: SeededRandom): Promise<void> {
@@ -149,14 +161,24 @@ export class FaultSchedule {
     );
   }
 
-  async #restart(place: ChaosPlace, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
-    const since = clock.monotonic();
-    const code = await this.#cluster.endProcess(place, signal);
-    const tookMs = Math.round(clock.monotonic() - since);
-    if (signal === "SIGTERM" && (code !== 0 || tookMs > LEAVE_MS_MAX)) {
-      this.problems.push(`${place.name} left with code ${code} after ${tookMs} ms`);
-    }
-    await this.#cluster.startProcess(place);
+  /** Ends processes and starts them again. Other things break meanwhile. */
+  #restart(places: readonly ChaosPlace[], signal: "SIGKILL" | "SIGTERM", what: string): void {
+    const restarting = this.#during(what, async () => {
+      const took = places.map(async (place) => {
+        const since = clock.monotonic();
+        const code = await this.#cluster.endProcess(place, signal);
+        const leftMs = Math.round(clock.monotonic() - since);
+        if (signal === "SIGTERM" && (code !== 0 || leftMs > LEAVE_MS_MAX)) {
+          this.problems.push(`${place.name} left with code ${code} after ${leftMs} ms`);
+        }
+        await this.#cluster.startProcess(place);
+        return `${place.name} had left after ${leftMs} ms`;
+      });
+      return await Promise.all(took);
+    })
+      .catch((error: Error) => void this.problems.push(`${what}: ${error.message}`))
+      .finally(() => this.#restarting.delete(restarting));
+    this.#restarting.add(restarting);
   }
 
   async #stop(name: string, pid: number | undefined, random: SeededRandom): Promise<void> {
@@ -195,13 +217,13 @@ export class FaultSchedule {
     });
   }
 
-  async #during(what: string, action: () => Promise<void>): Promise<void> {
+  async #during(what: string, action: () => Promise<string[] | undefined>): Promise<void> {
     const fault = { what, at: Date.now(), until: Number.POSITIVE_INFINITY };
     this.faults.push(fault);
-    await action();
+    const details = (await action()) ?? [];
     fault.until = Date.now();
     const time = new Date(fault.at).toISOString().slice(11, 23);
-    this.#print(`${time} ${what}; ${fault.until - fault.at} ms`);
+    this.#print([`${time} ${what}; ${fault.until - fault.at} ms`, ...details].join("; "));
   }
 
   async #isCurrent(): Promise<boolean> {

@@ -12,7 +12,8 @@ const MB = 1024 ** 2;
 const MEMORY_FACTOR = 1.5;
 const MEMORY_MB_MORE = 150;
 const OPEN_FILES_MORE = 200;
-const CONSUMERS_MORE = 30;
+/** The server ends a consumer that nobody uses after 5 minutes. */
+const UNUSED_MS_MAX = 6 * 60_000;
 /** Files in the folders of processes at the end: caches of repositories and profiles of browsers. */
 const FILES_MAX = 5_000;
 const REST_MS_MAX = 120_000;
@@ -62,12 +63,10 @@ export class Growth implements Disposable {
       }
     }
     const after = await streamsOf(this.#cluster);
-    for (const [name, consumers] of after) {
-      const before = this.#before.get(name);
-      if (before === undefined) problems.push(`stream ${name} was added`);
-      else if (consumers > before + CONSUMERS_MORE) {
-        problems.push(`${name} had ${before} consumers, then ${consumers}`);
-      }
+    for (const name of after.keys()) {
+      if (!this.#before.has(name)) problems.push(`stream ${name} was added`);
+      const unused = await this.#unusedConsumers(name);
+      if (unused > 0) problems.push(`${name} keeps ${unused} consumers that nobody uses`);
     }
     const files = await this.#countFiles();
     if (files > FILES_MAX) problems.push(`processes have left ${files} files`);
@@ -130,6 +129,16 @@ export class Growth implements Disposable {
     const dead = await bus.jetstream.streams.info(STREAMS.dead);
     if (dead.state.messages > 0) left.push(`${dead.state.messages} dead letters`);
     return left;
+  }
+
+  /** Consumers of dead readers that the server should have ended by now. */
+  async #unusedConsumers(stream: string): Promise<number> {
+    const { consumers } = this.#cluster.bus.jetstream;
+    const all = await Array.fromAsync(consumers.list(stream));
+    return all.filter(({ created, num_waiting, config }) => {
+      const isOld = Date.now() - Date.parse(String(created)) > UNUSED_MS_MAX;
+      return isOld && num_waiting === 0 && config.durable_name === undefined;
+    }).length;
   }
 
   async #countFiles(): Promise<number> {
