@@ -30,12 +30,17 @@ interface ChaosRequest {
   headers?: Record<string, string>;
 }
 
+/** The part of a cluster that its clients know. */
+type KnownCluster = Pick<ChaosCluster, "credentials"> & {
+  readonly livingGateways: readonly StormGateway[];
+};
+
 export class ChaosClient implements StormScene, CheckedScene {
-  readonly #cluster: ChaosCluster;
+  readonly #cluster: KnownCluster;
   readonly faults: readonly Fault[];
   readonly #random: SeededRandom;
 
-  constructor(cluster: ChaosCluster, faults: readonly Fault[], random: SeededRandom) {
+  constructor(cluster: KnownCluster, faults: readonly Fault[], random: SeededRandom) {
     this.#cluster = cluster;
     this.faults = faults;
     this.#random = random;
