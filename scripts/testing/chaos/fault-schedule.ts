@@ -163,19 +163,21 @@ export class FaultSchedule {
 
   /** Ends processes and starts them again. Other things break meanwhile. */
   #restart(places: readonly ChaosPlace[], signal: "SIGKILL" | "SIGTERM", what: string): void {
-    const restarting = this.#during(what, async () => {
-      const took = places.map(async (place) => {
+    const details: string[] = [];
+    const restart = async () => {
+      const restarts = places.map(async (place) => {
         const since = clock.monotonic();
         const code = await this.#cluster.endProcess(place, signal);
         const leftMs = Math.round(clock.monotonic() - since);
         if (signal === "SIGTERM" && (code !== 0 || leftMs > LEAVE_MS_MAX)) {
           this.problems.push(`${place.name} left with code ${code} after ${leftMs} ms`);
         }
+        details.push(`${place.name} had left after ${leftMs} ms`);
         await this.#cluster.startProcess(place);
-        return `${place.name} had left after ${leftMs} ms`;
       });
-      return await Promise.all(took);
-    })
+      await Promise.all(restarts);
+    };
+    const restarting = this.#during(what, restart, details)
       .catch((error: Error) => void this.problems.push(`${what}: ${error.message}`))
       .finally(() => this.#restarting.delete(restarting));
     this.#restarting.add(restarting);
@@ -217,10 +219,15 @@ export class FaultSchedule {
     });
   }
 
-  async #during(what: string, action: () => Promise<string[] | undefined>): Promise<void> {
+  /** Notes the time of a fault. `details` are printed with it. */
+  async #during(
+    what: string,
+    action: () => Promise<unknown>,
+    details: readonly string[] = [],
+  ): Promise<void> {
     const fault = { what, at: Date.now(), until: Number.POSITIVE_INFINITY };
     this.faults.push(fault);
-    const details = (await action()) ?? [];
+    await action();
     fault.until = Date.now();
     const time = new Date(fault.at).toISOString().slice(11, 23);
     this.#print([`${time} ${what}; ${fault.until - fault.at} ms`, ...details].join("; "));
