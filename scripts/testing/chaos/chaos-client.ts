@@ -15,6 +15,8 @@ import type { Fault } from "./fault-schedule.ts";
 const REQUEST_MS_MAX = 30_000;
 const AGAIN_MS = 100;
 const CALM_MS_MAX = 90_000;
+/** What a load needs is made before anything breaks, while nine processes and all loads start at once. */
+const MADE_MS_MAX = 300_000;
 
 export interface ChaosAnswer {
   status: number;
@@ -122,7 +124,7 @@ export class ChaosClient implements StormScene, CheckedScene {
       await clock.wait(AGAIN_MS);
       return undefined;
     };
-    return await until(`${method} ${path} succeeds`, look, CALM_MS_MAX).catch(({ message }) => {
+    return await until(`${method} ${path} succeeds`, look, MADE_MS_MAX).catch(({ message }) => {
       throw new Error(`${message}: ${seen}`);
     });
   }

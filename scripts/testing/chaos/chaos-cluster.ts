@@ -147,11 +147,11 @@ export class ChaosCluster implements AsyncDisposable {
     return code;
   }
 
-  /** Log lines of faults of the processes that run now. */
+  /** Log lines of warnings and faults of the processes that run now. */
   get errorLines(): string[] {
     return this.places.flatMap(({ name, instance }) =>
       (instance?.lines ?? [])
-        .filter((line) => /^\{"level":"?(error|fatal|50|60)/.test(line))
+        .filter((line) => /^\{"level":[456]0/.test(line))
         .map((line) => `${name}: ${line.slice(0, 500)}`),
     );
   }

@@ -64,6 +64,9 @@ export async function runChaos({ ms, seed, print }: ChaosOptions): Promise<strin
     if (problems.length > 0)
       for (const line of cluster.errorLines.slice(-LOG_LINES_MAX)) print(line);
     return problems;
+  } catch (error) {
+    for (const line of cluster.errorLines.slice(-LOG_LINES_MAX)) print(line);
+    throw error;
   } finally {
     webhooks.dispose();
     await crawls.dispose();
