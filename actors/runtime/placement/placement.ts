@@ -11,7 +11,6 @@ import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
 import { Epoch, encodeEpoch, NOBODY, sourcesOf } from "./epoch.ts";
-import { HandoverTurns } from "./handover-turns.ts";
 import { endLease, HostLease, LEASE_FORM, Lease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
 import { LeftJournals } from "./left-journals.ts";
@@ -41,7 +40,6 @@ export class Placement {
   readonly #open = new Map<number, number>();
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
-  readonly #handovers: HandoverTurns;
   readonly #journals: LeftJournals;
   /** Buckets whose leases and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
@@ -65,7 +63,6 @@ export class Placement {
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#hosts = new LivingHosts(parts.clock);
-    this.#handovers = new HandoverTurns(parts.clock);
     this.#journals = new LeftJournals({
       logger: parts.logger,
       isAlive: (host) => host === this.#lease.id || this.#hosts.isAlive(host),
@@ -320,16 +317,7 @@ export class Placement {
     return this.#writeEpoch(shard, { owner, firstJournals: [] }, epoch);
   }
 
-  #giveBack(shard: number): Promise<boolean> {
-    return this.#handovers.run(async () => {
-      // The host may have lost the shard before its turn came, or be the preferred one again.
-      const owns = this.#open.has(shard) || this.#epochs.get(shard)?.owner === this.#lease.id;
-      const isStaying = preferredHost(shard, this.#hosts.staying()) === this.#lease.id;
-      return !owns || isStaying || (await this.#handOver(shard));
-    });
-  }
-
-  async #handOver(shard: number): Promise<boolean> {
+  async #giveBack(shard: number): Promise<boolean> {
     const { id } = this.#lease;
     try {
       const known = this.#epochs.get(shard);
