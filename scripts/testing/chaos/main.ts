@@ -20,6 +20,10 @@ that clones are whole (git fsck), and that no memory, files or streams grow. The
 
 const { minutes, seed } = readOptions();
 console.log(`--minutes ${minutes} --seed ${seed} repeats the choices of this run`);
+// The listeners for `exit` end the processes that were started.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => process.exit(1));
+}
 // Each process that is started again, and each server, listens for our exit.
 process.setMaxListeners(0);
 const problems = await runChaos({ ms: minutes * 60_000, seed, print: console.log });
