@@ -189,15 +189,13 @@ export class ActorHost {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
     // The epoch is written already: commits of a former owner are stored by now, or will be refused.
-    const [stored, { mark, revision }] = await Promise.all([
+    const [stored, { mark, revision: sentRevision }] = await Promise.all([
       this.#storeOf(number).read(subjects.outbox(number)),
       readSentMark(bus, number),
     ]);
     const outbox = new Outbox(stored.text, mark);
-    const shard = new Shard({
-      ...{ number, epoch, host, subjects, outbox, sentRevision: revision },
-      shards: bus.layout.shards,
-    });
+    const { shards } = bus.layout;
+    const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision, shards });
     // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
     // A host that continues under another name has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {
@@ -331,18 +329,8 @@ export class ActorHost {
   }
 
   #deliver(to: Shard, address: { kind: string; key: string }, delivery: Delivery): void {
-    this.#activations.deliver(to, address, this.#countDelivery(address.kind, delivery));
-  }
-
-  /** Mail and reminders count as requests, which end when their effect or their dead letter is durable. */
-  #countDelivery(kind: string, delivery: Delivery): Delivery {
     const { clock, counts } = this.#parts;
-    const startedAt = clock.monotonic();
-    const done = () => {
-      counts.count(kind, delivery.message, { reply: "" }, clock.monotonic() - startedAt);
-      delivery.done();
-    };
-    return { ...delivery, done };
+    this.#activations.deliver(to, address, counts.countDelivery(address.kind, delivery, clock));
   }
 
   /** A read writes nothing that a lost fence would refuse, so ownership is confirmed first. */

@@ -29,6 +29,7 @@ import { runtimeChanges } from "./runtime/runtime-changes.ts";
 import { runtimeHosts } from "./runtime/runtime-hosts.ts";
 import { runtimeMail } from "./runtime/runtime-mail.ts";
 import { runtimePassive } from "./runtime/runtime-passive.ts";
+import { runtimeRolling } from "./runtime/runtime-rolling.ts";
 import { runtimeTakeover } from "./runtime/runtime-takeover.ts";
 import { startMemory } from "./start-memory.ts";
 
@@ -38,6 +39,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimeMail,
   runtimeTakeover,
   runtimeHosts,
+  runtimeRolling,
   runtimePassive,
   startMemory,
   renderingHtml,

@@ -3,7 +3,6 @@ import { createHmac } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import type { Watcher } from "./app-platform.ts";
-import type { AppScene, Gateway } from "./app-scene.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { until } from "./until.ts";
 
@@ -11,12 +10,9 @@ export const STORM_APP = "storm";
 export const STORM_SECRET = "secret of the storm";
 const AGENTS = 6;
 const SENDERS_OF_EACH = 2;
-const SOCKETS = 100;
 /** Time for sockets: they get news last, and a process may have to start before. */
 const SHOWN_MS_MAX = 90_000;
 const AGAIN_MS = 50;
-/** Between two events of a sender: what is answered at once waits for its agent, and the longer the more there is. */
-const PAUSE_MS_MAX = 100;
 
 /** Events of even agents come by the endpoint that is declared, of odd ones by the app's own code. */
 export const STORM_CODE = `
@@ -80,6 +76,31 @@ export const STORM_CONFIG = {
   ],
 };
 
+/** The part of a scene that the storm needs. */
+export interface StormScene {
+  readonly livingGateways: readonly StormGateway[];
+  readonly platform: { accountId: string };
+  post(
+    gateway: StormGateway,
+    path: string,
+    request: { headers: Record<string, string>; body: string },
+  ): Promise<{ status: number; text: string } | undefined>;
+  watch(gateway: StormGateway, path: string): Promise<Watcher>;
+}
+
+export interface StormGateway {
+  readonly name: string;
+  readonly url: string;
+}
+
+interface StormOptions {
+  sockets?: number;
+  /** Between two events of a sender. An event that is answered at once still waits for its agent. */
+  pauseMsMax?: number;
+  /** Whether a client opens a closed socket again, as browsers do. Without it each close is a fault. */
+  reopens?: boolean;
+}
+
 interface Shown {
   count: number;
   last: string | null;
@@ -88,7 +109,7 @@ interface Shown {
 interface Socket {
   watcher: Watcher;
   agent: number;
-  gateway: Gateway;
+  gateway: StormGateway;
   /** The socket's gateway was killed. */
   isLost: boolean;
 }
@@ -100,10 +121,14 @@ export class AppStorm {
   /** Times that a sender came again because it heard nothing, or that it should. */
   again = 0;
   repeats = 0;
+  /** Sockets that were closed and opened again. */
+  reopened = 0;
   /** Events that were answered and not yet with their agents when the last one was. */
   waited = 0;
-  readonly #scene: AppScene;
+  readonly #scene: StormScene;
   readonly #random: SeededRandom;
+  readonly #options: Required<StormOptions>;
+  readonly #reopening = new Set<Promise<unknown>>();
   /** By agent: what was answered with 202. */
   readonly #taken = Array.from({ length: AGENTS }, () => new Set<string>());
   readonly #sockets: Socket[] = [];
@@ -111,9 +136,10 @@ export class AppStorm {
   #isOver = false;
   #senders: Promise<unknown> = Promise.resolve();
 
-  constructor(scene: AppScene, random: SeededRandom) {
+  constructor(scene: StormScene, random: SeededRandom, options: StormOptions = {}) {
     this.#scene = scene;
     this.#random = random;
+    this.#options = { sockets: 100, pauseMsMax: 100, reopens: false, ...options };
   }
 
   get taken(): number {
@@ -122,8 +148,9 @@ export class AppStorm {
 
   /** Opens the sockets, then lets the senders begin. */
   async start(): Promise<void> {
-    for (let first = 0; first < SOCKETS; first += AGENTS) {
-      const agents = Array.from({ length: Math.min(AGENTS, SOCKETS - first) }, (_, at) => at);
+    const { sockets } = this.#options;
+    for (let first = 0; first < sockets; first += AGENTS) {
+      const agents = Array.from({ length: Math.min(AGENTS, sockets - first) }, (_, at) => at);
       await Promise.all(agents.map((agent) => this.watch(agent)));
     }
     const senders = Array.from({ length: AGENTS * SENDERS_OF_EACH }, (_, number) =>
@@ -144,14 +171,15 @@ export class AppStorm {
     const socket: Socket = { watcher, agent, gateway, isLost: false };
     this.#sockets.push(socket);
     void watcher.closed.then(({ code, reason }) => {
-      if (!this.#isOver && !socket.isLost) {
-        this.faults.push(`a socket of agent ${agent} was closed: ${code} ${reason}`);
-      }
+      if (this.#isOver || socket.isLost) return;
+      socket.isLost = true;
+      if (this.#options.reopens) this.#reopen(agent);
+      else this.faults.push(`a socket of agent ${agent} was closed: ${code} ${reason}`);
     });
   }
 
   /** Call it before the gateway dies. Returns the agents whose sockets go with it. */
-  lose(gateway: Gateway): number[] {
+  lose(gateway: StormGateway): number[] {
     const lost = this.#sockets.filter((one) => one.gateway === gateway && !one.isLost);
     for (const socket of lost) socket.isLost = true;
     return lost.map(({ agent }) => agent);
@@ -165,6 +193,7 @@ export class AppStorm {
 
   /** Compares the answers, the stored state and the state that sockets show. */
   async compare(): Promise<void> {
+    await Promise.all(this.#reopening);
     const began = await Promise.all(this.#taken.map((_, agent) => this.#read(agent)));
     this.waited = this.taken - began.reduce((sum, one) => sum + (one?.ids.length ?? 0), 0);
     for (const [agent, taken] of this.#taken.entries()) {
@@ -186,6 +215,24 @@ export class AppStorm {
     this.#isSending = false;
     this.#isOver = true;
     for (const { watcher } of this.#sockets) watcher.socket.terminate();
+  }
+
+  /** Opens another socket of the agent as soon as a gateway accepts one. */
+  #reopen(agent: number): void {
+    const isOpen = async () => {
+      if (this.#isOver) return true;
+      const opened = await this.watch(agent).then(
+        () => true,
+        () => false, // No gateway is ready.
+      );
+      if (!opened) await clock.wait(AGAIN_MS);
+      return opened;
+    };
+    const reopening = until(`a socket of agent ${agent} opens again`, isOpen, SHOWN_MS_MAX)
+      .catch(({ message }) => this.faults.push(message))
+      .finally(() => this.#reopening.delete(reopening));
+    this.#reopening.add(reopening);
+    this.reopened += 1;
   }
 
   #compare(agent: number, taken: string[], { ids, state }: { ids: string[]; state: Shown }): void {
@@ -238,7 +285,7 @@ export class AppStorm {
     const agent = number % AGENTS;
     for (let count = 0; this.#isSending; count++) {
       const id = `${number}.${count}`;
-      await clock.wait(random.next() * PAUSE_MS_MAX);
+      await clock.wait(random.next() * this.#options.pauseMsMax);
       const first = this.#deliver(agent, id, random);
       // Senders repeat what they think was lost: at the same time, or later.
       const isDouble = random.chance(0.15);

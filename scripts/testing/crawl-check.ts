@@ -3,7 +3,6 @@
 import type { WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { allPaths, recordPaths, type SiteRequest } from "./crawl-pages.ts";
-import type { CrawlScene } from "./crawl-scene.ts";
 import type { CrawlSite } from "./crawl-site.ts";
 
 const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
@@ -25,9 +24,16 @@ export interface JobToCheck {
   hosts: readonly number[];
 }
 
+/** The part of a scene that the check needs. */
+export interface CheckedScene {
+  /** Begin and end of each fault, by the machine's clock. */
+  readonly faults: readonly { what: string; at: number; until: number }[];
+  records(id: string): Promise<WireRecord[]>;
+}
+
 /** Returns the faults of a completed job. */
 export async function crawlFaults(
-  scene: CrawlScene,
+  scene: CheckedScene,
   site: CrawlSite,
   { id, name, hosts }: JobToCheck,
 ): Promise<string[]> {
@@ -67,7 +73,7 @@ function recordFaults(
 const none = { address: "", pages: 0, sitemap: false };
 
 /** Checks that only requests in flight at a fault were repeated. */
-function repetitions(scene: CrawlScene, site: CrawlSite, name: string): string[] {
+function repetitions(scene: CheckedScene, site: CrawlSite, name: string): string[] {
   const ofJob = site.requests.filter(({ job }) => job === name);
   const faults: string[] = [];
   const byUrl = Map.groupBy(ofJob, (request) => site.urlOf(request));

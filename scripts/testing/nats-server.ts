@@ -60,6 +60,7 @@ export async function startCluster(
   config = "",
   onLine?: (line: string) => void,
   secure?: SecureCluster,
+  parameters: string[] = [],
 ): Promise<TestNatsCluster> {
   const host = secure ? "localhost" : "127.0.0.1";
   const routePorts = await Promise.all(Array.from({ length: size }, () => freePort()));
@@ -75,6 +76,7 @@ export async function startCluster(
         storeDir: join(folder, "store"),
         port: await freePort(),
         passwords,
+        parameters,
         ...(onLine && { onLine }),
         environment: {
           TRUNKLINE_NATS_CLUSTER_LISTEN: `127.0.0.1:${routePort}`,

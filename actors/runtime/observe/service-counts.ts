@@ -1,7 +1,8 @@
 /** Counts the messages of each kind that a process handled and refused, and the time that took. */
 
 import { refusalOf } from "../bus/refusal.ts";
-import type { Answer } from "../shards/incoming.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Answer, Delivery } from "../shards/incoming.ts";
 
 export interface MessageCounts {
   kind: string;
@@ -32,6 +33,16 @@ export class ServiceCounts {
     counts.requests += 1;
     counts.ms += ms;
     if ("refusal" in answer) this.fail(kind, message, answer.refusal);
+  }
+
+  /** Returns the delivery as one that counts as a request, which ends when its effect or its dead letter is durable. */
+  countDelivery(kind: string, delivery: Delivery, clock: Clock): Delivery {
+    const startedAt = clock.monotonic();
+    const done = () => {
+      this.count(kind, delivery.message, { reply: "" }, clock.monotonic() - startedAt);
+      delivery.done();
+    };
+    return { ...delivery, done };
   }
 
   /** A message that is counted among the requests, now or later, has failed for good. */

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { TASKS } from "../../../actors/main.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
-import { STATE_BUCKETS } from "../../../schemas/limits.ts";
+import { STATE_STREAMS } from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
 import { adminRestore } from "../../admin/admin-restore.ts";
 import { BackupFolder } from "../../admin/backup/backup-folder.ts";
@@ -48,7 +48,7 @@ export const backup: Benchmark = {
 };
 
 async function measure(bus: Bus, nats: TestNatsServer, folder: string): Promise<Figure[]> {
-  await declareStreams(bus.jetstream, { replicas: 1, buckets: STATE_BUCKETS, tasks: TASKS });
+  await declareStreams(bus.jetstream, { replicas: 1, buckets: STATE_STREAMS, tasks: TASKS });
   const bytes = await fill(bus);
   const ours = new BackupFolder(join(folder, "ours"));
   const firstMs = await timed(() => backUp(bus, ours));

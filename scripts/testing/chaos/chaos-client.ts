@@ -1,0 +1,185 @@
+/** The client of a chaos run: makes requests at any gateway that seems to live, and never throws for a lost answer. */
+import { request as ask } from "node:http";
+import { WebSocket } from "ws";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import type { WireCrawlSummary, WireRecord } from "../../../schemas/crawl/http/crawl-answers.ts";
+import { Watcher } from "../app-platform.ts";
+import type { StormGateway, StormScene } from "../app-storm.ts";
+import type { CheckedScene } from "../crawl-check.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import { until } from "../until.ts";
+import type { ChaosCluster } from "./chaos-cluster.ts";
+import type { Fault } from "./fault-schedule.ts";
+
+/** Clients give up after this time. It is longer than the deadline of a call. */
+const REQUEST_MS_MAX = 30_000;
+const AGAIN_MS = 100;
+const CALM_MS_MAX = 90_000;
+/** What a load needs is made before anything breaks, while nine processes and all loads start at once. */
+const MADE_MS_MAX = 300_000;
+
+export interface ChaosAnswer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each load knows the shape of its own answers.
+  json: any;
+  body: Buffer;
+}
+
+interface ChaosRequest {
+  json?: unknown;
+  /** The account's own token by default. */
+  token?: string;
+  headers?: Record<string, string>;
+}
+
+/** The part of a cluster that its clients know. */
+type KnownCluster = Pick<ChaosCluster, "credentials"> & {
+  readonly livingGateways: readonly StormGateway[];
+};
+
+export class ChaosClient implements StormScene, CheckedScene {
+  readonly #cluster: KnownCluster;
+  readonly faults: readonly Fault[];
+  readonly #random: SeededRandom;
+
+  constructor(cluster: KnownCluster, faults: readonly Fault[], random: SeededRandom) {
+    this.#cluster = cluster;
+    this.faults = faults;
+    this.#random = random;
+  }
+
+  get livingGateways(): readonly StormGateway[] {
+    return this.#cluster.livingGateways;
+  }
+
+  get platform(): { accountId: string } {
+    return { accountId: this.#cluster.credentials.account_id };
+  }
+
+  /** The path of an account's route. */
+  accountPath(path: string): string {
+    return `/v4/accounts/${this.platform.accountId}${path}`;
+  }
+
+  /** Waits until a gateway lives, and returns it. */
+  gateway(): Promise<StormGateway> {
+    const look = async () => {
+      const [...living] = this.livingGateways;
+      if (living.length > 0) return this.#random.pick(living);
+      await clock.wait(AGAIN_MS);
+      return undefined;
+    };
+    return until("a gateway lives", look, CALM_MS_MAX);
+  }
+
+  /** Returns undefined if there was no answer, or half of one. Then nobody knows whether the request had its effect. */
+  async ask(
+    method: string,
+    path: string,
+    { json, token, headers = {} }: ChaosRequest = {},
+  ): Promise<ChaosAnswer | undefined> {
+    const { url } = await this.gateway();
+    try {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          Authorization: `Bearer ${token ?? this.#cluster.credentials.api_token}`,
+          "Content-Type": "application/json",
+          ...headers,
+        },
+        signal: AbortSignal.timeout(REQUEST_MS_MAX),
+        ...(json !== undefined && { body: JSON.stringify(json) }),
+      });
+      const body = Buffer.from(await response.arrayBuffer());
+      const isJson = response.headers.get("content-type")?.includes("json") === true;
+      return { status: response.status, body, json: isJson && JSON.parse(body.toString()) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Repeats a request that changes nothing, until it succeeds. Rejects if it is refused. */
+  async read(path: string): Promise<ChaosAnswer> {
+    let seen = "nothing";
+    const look = async () => {
+      const answer = await this.ask("GET", path);
+      if (answer?.status === 200) return answer;
+      seen = answer ? `${answer.status} ${answer.body.toString().slice(0, 300)}` : "no answer";
+      if (answer && answer.status < 500) throw new Error(`Cannot read ${path}: ${seen}`);
+      await clock.wait(AGAIN_MS);
+      return undefined;
+    };
+    return await until(`${path} can be read`, look, CALM_MS_MAX).catch(({ message }) => {
+      throw new Error(`${message}: ${seen}`);
+    });
+  }
+
+  /** Repeats a request that may take effect several times, until it succeeds. */
+  async insist(method: string, path: string, json?: unknown): Promise<ChaosAnswer> {
+    let seen = "nothing";
+    const look = async () => {
+      const answer = await this.ask(method, path, { json });
+      if (answer && answer.status < 300) return answer;
+      seen = answer ? `${answer.status} ${answer.body.toString().slice(0, 300)}` : "no answer";
+      await clock.wait(AGAIN_MS);
+      return undefined;
+    };
+    return await until(`${method} ${path} succeeds`, look, MADE_MS_MAX).catch(({ message }) => {
+      throw new Error(`${message}: ${seen}`);
+    });
+  }
+
+  /** All records of a crawl, following the cursor. */
+  async records(id: string): Promise<WireRecord[]> {
+    const records: WireRecord[] = [];
+    for (let cursor = ""; ; ) {
+      const path = `${this.crawlPath}/${id}?${cursor}`;
+      const { result } = (await this.read(path)).json;
+      records.push(...result.records);
+      if (result.cursor === undefined) return records;
+      cursor = `cursor=${result.cursor}`;
+    }
+  }
+
+  async crawlSummary(id: string): Promise<WireCrawlSummary> {
+    return (await this.read(`${this.crawlPath}/${id}?limit=1`)).json.result;
+  }
+
+  get crawlPath(): string {
+    return this.accountPath("/browser-rendering/crawl");
+  }
+
+  post(
+    gateway: StormGateway,
+    path: string,
+    { headers, body }: { headers: Record<string, string>; body: string },
+  ): Promise<{ status: number; text: string } | undefined> {
+    const { promise, resolve } = Promise.withResolvers<
+      { status: number; text: string } | undefined
+    >();
+    const signal = AbortSignal.timeout(REQUEST_MS_MAX);
+    const options = { method: "POST", headers, signal, agent: false };
+    const sent = ask(this.#appUrl(gateway.url, path), options, async (response) => {
+      try {
+        const text = Buffer.concat(await response.toArray()).toString();
+        resolve({ status: response.statusCode ?? 0, text });
+      } catch {
+        resolve(undefined); // It was cut off in the middle.
+      }
+    });
+    sent.on("error", () => resolve(undefined));
+    sent.end(body);
+    return promise;
+  }
+
+  async watch(gateway: StormGateway, path: string): Promise<Watcher> {
+    const url = this.#appUrl(gateway.url.replace("http", "ws"), path);
+    const watcher = new Watcher(new WebSocket(url, { handshakeTimeout: REQUEST_MS_MAX }));
+    await watcher.opened;
+    return watcher;
+  }
+
+  #appUrl(base: string, path: string): string {
+    return `${base}/apps/${this.platform.accountId}${path}`;
+  }
+}

@@ -1,0 +1,125 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { SeededRandom } from "../seeded-random.ts";
+import { until } from "../until.ts";
+import { ChaosClient } from "./chaos-client.ts";
+import type { ChaosLoad } from "./chaos-load.ts";
+import { RegisterLoad, repositories } from "./registers.ts";
+import { apiTokens, TokenChurn } from "./token-churn.ts";
+
+const REQUESTS = 20;
+
+describe("loads of a chaos run", () => {
+  let server: Server;
+  let platform: Platform;
+  let client: ChaosClient;
+  beforeEach(async () => {
+    platform = new Platform();
+    server = createServer(async (request, response) => {
+      const text = Buffer.concat(await request.toArray()).toString();
+      const { status, result } = platform.answer(
+        request.method ?? "",
+        new URL(request.url ?? "", "http://localhost").pathname,
+        text === "" ? {} : JSON.parse(text),
+        request.headers.authorization?.slice("Bearer ".length) ?? "",
+      );
+      if (status === 0) return void request.socket.destroy();
+      response.writeHead(status, { "Content-Type": "application/json" });
+      response.end(JSON.stringify({ result }));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const user = { email: "", password: "" };
+    const credentials = { base_url: url, account_id: "a", api_token: "owner", user };
+    const cluster = { livingGateways: [{ name: "one", url }], credentials };
+    client = new ChaosClient(cluster, [], new SeededRandom(1));
+  });
+  afterEach(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+
+  const registers = () => new RegisterLoad(client, new SeededRandom(2), repositories(client));
+  const tokens = () => new TokenChurn(client, new SeededRandom(3), apiTokens(client));
+
+  async function problemsOf(load: ChaosLoad): Promise<string[]> {
+    await load.start();
+    await until("it has worked", () => load.tally.acknowledged >= REQUESTS || platform.isDone);
+    await load.stop();
+    return await load.findProblems();
+  }
+
+  it("find nothing where every request has its effect, also without an answer", async () => {
+    platform.drops = (count) => count % 7 === 0;
+    const all = await Promise.all([registers(), tokens()].map(problemsOf));
+    expect(all).to.deep.equal([[], []]);
+  });
+
+  it("RegisterLoad finds a write that was acknowledged and is lost", async () => {
+    platform.loses = (count) => count % 4 === 0;
+    const [problem] = await problemsOf(registers());
+    expect(problem).to.match(/register-\d is not linearizable/);
+  });
+
+  it("TokenChurn finds a token that opens after its revocation", async () => {
+    platform.forgetsRevocations = true;
+    const problems = await problemsOf(tokens());
+    expect(problems.join()).to.match(/opens after its revocation/);
+  });
+
+  it("TokenChurn finds an acknowledged token that does not open", async () => {
+    platform.loses = (count) => count % 4 === 0;
+    expect((await problemsOf(tokens())).join()).to.match(/401, not 200/);
+  });
+});
+
+/** Repositories and tokens in memory, that may break their promises. */
+class Platform {
+  drops = (_count: number) => false;
+  loses = (_count: number) => false;
+  forgetsRevocations = false;
+  /** True when a client has found a fault and left. */
+  isDone = false;
+  readonly #descriptions = new Map<string, string>();
+  readonly #tokens = new Map<string, string>();
+  #writes = 0;
+
+  answer(
+    method: string,
+    path: string,
+    json: Record<string, string>,
+    token: string,
+  ): { status: number; result?: unknown } {
+    if (path.endsWith("/verify")) {
+      const opens = [...this.#tokens.values()].includes(token);
+      if (opens && this.forgetsRevocations) this.isDone = true;
+      return { status: opens ? 200 : 401 };
+    }
+    if (method === "GET") {
+      if (path.endsWith("/tokens")) return { status: 200, result: [] };
+      return { status: 200, result: { description: this.#descriptions.get(path) } };
+    }
+    const count = ++this.#writes;
+    const isKept = !this.loses(count);
+    // Loads are made before anything breaks.
+    const isFirst = method === "POST" && path.endsWith("/repos");
+    const result = this.#write(method, path, json, isKept || isFirst);
+    return this.drops(count) && !isFirst ? { status: 0 } : { status: 200, result };
+  }
+
+  #write(method: string, path: string, json: Record<string, string>, isKept: boolean): unknown {
+    const { name = "", description = "" } = json;
+    if (path.endsWith("/repos")) this.#descriptions.set(`${path}/${name}`, description);
+    else if (method === "PATCH") {
+      if (isKept) this.#descriptions.set(path, description);
+    } else if (method === "POST") {
+      const id = String(this.#writes);
+      if (isKept) this.#tokens.set(id, `secret ${id}`);
+      return { id, value: `secret ${id}` };
+    } else if (!this.forgetsRevocations) this.#tokens.delete(path.split("/").at(-1) ?? "");
+    return {};
+  }
+}

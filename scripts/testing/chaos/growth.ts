@@ -1,0 +1,177 @@
+/** Looks at what a long run could make grow: memory and open files of processes, files in folders, streams. */
+import { readdirSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { STREAMS } from "../../../schemas/subjects.ts";
+import { residentBytes } from "../memory-watch.ts";
+import { until } from "../until.ts";
+import type { ChaosCluster } from "./chaos-cluster.ts";
+
+const LOOK_MS = 2_000;
+const MB = 1024 ** 2;
+/** What a process takes in the last third of a run against the first: caches fill, and heaps are collected late. */
+const MEMORY_FACTOR = 1.5;
+const MEMORY_MB_MORE = 150;
+const OPEN_FILES_MORE = 200;
+/** The server ends a consumer that nobody uses after 5 minutes. */
+const UNUSED_MS_MAX = 6 * 60_000;
+/** Files in the folders of processes at the end: caches of repositories and profiles of browsers. */
+const FILES_MAX = 5_000;
+const REST_MS_MAX = 120_000;
+const REST_POLL_MS = 500;
+
+interface Sample {
+  name: string;
+  bytes: number;
+  openFiles: number;
+}
+
+/** Consumers by the name of their stream. */
+type Streams = Map<string, number>;
+
+export class Growth implements Disposable {
+  readonly #cluster: ChaosCluster;
+  readonly #samples: Sample[][] = [];
+  readonly #timer: NodeJS.Timeout;
+  readonly #before: Streams;
+
+  /** Begins when every load runs: what they need is there. */
+  static async start(cluster: ChaosCluster): Promise<Growth> {
+    return new Growth(cluster, await streamsOf(cluster));
+  }
+
+  constructor(cluster: ChaosCluster, before: Streams) {
+    this.#cluster = cluster;
+    this.#before = before;
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    this.#look();
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Waits until nothing is under way. Call it when the loads have stopped. */
+  async findProblems(): Promise<string[]> {
+    this[Symbol.dispose]();
+    const problems = await this.#untilAtRest();
+    for (const [name, { first, last }] of this.#thirds) {
+      if (last.bytes > MEMORY_FACTOR * first.bytes + MEMORY_MB_MORE * MB) {
+        problems.push(`${name} grew from ${inMb(first.bytes)} to ${inMb(last.bytes)} MB`);
+      }
+      if (last.openFiles > first.openFiles + OPEN_FILES_MORE) {
+        problems.push(`${name} had ${first.openFiles} open files, then ${last.openFiles}`);
+      }
+    }
+    const after = await streamsOf(this.#cluster);
+    for (const name of after.keys()) {
+      if (!this.#before.has(name)) problems.push(`stream ${name} was added`);
+      const unused = await this.#unusedConsumers(name);
+      if (unused > 0) problems.push(`${name} keeps ${unused} consumers that nobody uses`);
+    }
+    const files = await this.#countFiles();
+    if (files > FILES_MAX) problems.push(`processes have left ${files} files`);
+    return problems;
+  }
+
+  async report(): Promise<string[]> {
+    const lines = [...this.#thirds].map(([name, { first, last }]) =>
+      [
+        `${name}: ${inMb(first.bytes)} MB and ${first.openFiles} open files in the first third,`,
+        `${inMb(last.bytes)} MB and ${last.openFiles} in the last`,
+      ].join(" "),
+    );
+    const consumers = [...(await streamsOf(this.#cluster))].map(
+      ([name, count]) => `${name} ${this.#before.get(name)} to ${count}`,
+    );
+    const files = await this.#countFiles();
+    return [...lines, `consumers: ${consumers.join(", ")}`, `files of processes: ${files}`];
+  }
+
+  /** Medians of a process's samples, by its name. */
+  get #thirds(): Map<string, { first: Sample; last: Sample }> {
+    const third = Math.max(1, Math.floor(this.#samples.length / 3));
+    const first = mediansOf(this.#samples.slice(0, third).flat());
+    const last = mediansOf(this.#samples.slice(-third).flat());
+    const both = new Map<string, { first: Sample; last: Sample }>();
+    for (const [name, sample] of first) {
+      const later = last.get(name);
+      if (later) both.set(name, { first: sample, last: later });
+    }
+    return both;
+  }
+
+  #look(): void {
+    const samples = Array.from(this.#cluster.pids, ([name, pid]) => {
+      return { name, bytes: residentBytes(pid), openFiles: openFilesOf(pid) };
+    });
+    this.#samples.push(samples.filter(({ bytes }) => bytes > 0));
+  }
+
+  async #untilAtRest(): Promise<string[]> {
+    const { bus } = this.#cluster;
+    let left: string[] = [];
+    const isAtRest = async () => {
+      await new Promise((resolve) => setTimeout(resolve, REST_POLL_MS));
+      const infos = await Promise.all(
+        [STREAMS.mail, STREAMS.tasks].map((name) =>
+          bus.jetstream.streams.info(name, { subjects_filter: ">" }),
+        ),
+      );
+      const marks = /\.sent\.|^sent\./;
+      left = infos.flatMap(({ state }) =>
+        Object.entries(state.subjects ?? {})
+          .filter(([subject]) => !marks.test(subject))
+          .map(([subject, count]) => `${count} of ${subject} are left`),
+      );
+      return left.length === 0;
+    };
+    await until("nothing is under way", isAtRest, REST_MS_MAX).catch(() => {});
+    const dead = await bus.jetstream.streams.info(STREAMS.dead);
+    if (dead.state.messages > 0) left.push(`${dead.state.messages} dead letters`);
+    return left;
+  }
+
+  /** Consumers of dead readers that the server should have ended by now. */
+  async #unusedConsumers(stream: string): Promise<number> {
+    const { consumers } = this.#cluster.bus.jetstream;
+    const all = await Array.fromAsync(consumers.list(stream));
+    return all.filter(({ created, num_waiting, config }) => {
+      const isOld = Date.now() - Date.parse(String(created)) > UNUSED_MS_MAX;
+      return isOld && num_waiting === 0 && config.durable_name === undefined;
+    }).length;
+  }
+
+  async #countFiles(): Promise<number> {
+    const { folder } = this.#cluster;
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+    return entries.filter((entry) => entry.isFile()).length;
+  }
+}
+
+async function streamsOf({ bus }: ChaosCluster): Promise<Streams> {
+  const infos = await Array.fromAsync(bus.jetstream.streams.list());
+  return new Map(infos.map(({ config, state }) => [config.name, state.consumer_count]));
+}
+
+function mediansOf(samples: readonly Sample[]): Map<string, Sample> {
+  const byName = Map.groupBy(samples, ({ name }) => name);
+  return new Map(
+    Array.from(byName, ([name, all]) => {
+      const median = (values: number[]) =>
+        values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+      const bytes = median(all.map((sample) => sample.bytes));
+      return [name, { name, bytes, openFiles: median(all.map(({ openFiles }) => openFiles)) }];
+    }),
+  );
+}
+
+/** 0 of a process that has ended. */
+function openFilesOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
+  }
+}
+
+const inMb = (bytes: number) => Math.round(bytes / MB);

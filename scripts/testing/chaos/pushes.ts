@@ -1,0 +1,215 @@
+/** Real git and REST race for one branch, and move two branches at once, while readers clone what there is. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import { Checkout } from "../../../gateway/repositories/testing/git-world.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import { until } from "../until.ts";
+import type { ChaosClient } from "./chaos-client.ts";
+import { type ChaosLoad, Clients, Tally } from "./chaos-load.ts";
+
+const REPOS = 2;
+const FILES = 10;
+const PAUSE_MS_MAX = 1_500;
+const READ_PAUSE_MS_MAX = 4_000;
+/** Of a clone after everything runs again. */
+const READABLE_MS_MAX = 90_000;
+
+interface Known {
+  name: string;
+  /** Path of the remote, and a token for it. */
+  path: string;
+  token: string;
+  /** The commits that won the contested branch by an acknowledged request, each with its parent. */
+  won: { head: string; parent: string }[];
+  /** Heads that a single pusher gave to its own branch and its twin, and the place of the last acknowledged one. */
+  own: { heads: string[]; acknowledged: number };
+}
+
+export class PushLoad implements ChaosLoad {
+  readonly name = "pushes and commits";
+  readonly tally = new Tally();
+  readonly #client: ChaosClient;
+  readonly #random: SeededRandom;
+  readonly #folder: string;
+  readonly #clients = new Clients();
+  #known: Known[] = [];
+  #clones = 0;
+
+  constructor(client: ChaosClient, random: SeededRandom, folder: string) {
+    this.#client = client;
+    this.#random = random;
+    this.#folder = folder;
+  }
+
+  get #space(): string {
+    return this.#client.accountPath("/artifacts/namespaces/pushes");
+  }
+
+  async start(): Promise<void> {
+    this.#known = await Promise.all(Array.from({ length: REPOS }, (_, at) => this.#create(at)));
+    for (const known of this.#known) {
+      const work = await this.#checkout();
+      const own = await this.#checkout();
+      const [first, second, third] = [
+        this.#random.fork(),
+        this.#random.fork(),
+        this.#random.fork(),
+      ];
+      this.#clients.add(() => this.#race(known, work, first));
+      this.#clients.add(() => this.#pushBoth(known, own, second));
+      this.#clients.add(() => this.#commit(known, third));
+    }
+    const random = this.#random.fork();
+    this.#clients.add(async () => {
+      await clock.wait(random.next() * READ_PAUSE_MS_MAX);
+      await this.#clone(random.pick(this.#known));
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.#clients.stop();
+  }
+
+  async findProblems(): Promise<string[]> {
+    const problems = [...this.tally.problems, ...this.#clients.problems];
+    for (const known of this.#known) {
+      let why: string | undefined;
+      const isRead = async () => {
+        why = await this.#clone(known);
+        return why === undefined;
+      };
+      await until(`${known.name} can be cloned`, isRead, READABLE_MS_MAX).catch((error: Error) =>
+        problems.push(`${error.message}: ${why}`),
+      );
+      const parents = known.won.map(({ parent }) => parent);
+      const twice = parents.filter((parent, at) => parents.indexOf(parent) !== at);
+      if (twice.length > 0) problems.push(`${known.name}: two commits won over ${twice}`);
+    }
+    return problems;
+  }
+
+  async #create(at: number): Promise<Known> {
+    const name = `pushed-${at}`;
+    const { json } = await this.#client.insist("POST", `${this.#space}/repos`, { name });
+    const token = await this.#client.insist("POST", `${this.#space}/tokens`, {
+      repo: name,
+      scope: "write",
+      ttl: 86_400,
+    });
+    const path = new URL(json.result.remote).pathname;
+    const first = await this.#client.insist("POST", `${this.#space}/repos/${name}/commits`, {
+      branch: "main",
+      message: "first",
+      changes: [{ path: "README.md", content: "Hello\n" }],
+    });
+    return {
+      name,
+      path,
+      token: token.json.result.plaintext,
+      won: [{ head: first.json.result.hash, parent: "" }],
+      own: { heads: [], acknowledged: -1 },
+    };
+  }
+
+  async #remote({ path, token }: Known): Promise<string> {
+    const { url } = await this.#client.gateway();
+    return `${url.replace("//", `//x:${encodeURIComponent(token)}@`)}${path}`;
+  }
+
+  /** Pushes a commit over the tip that it has fetched. Another one may be first. */
+  async #race(known: Known, work: Checkout, random: SeededRandom): Promise<void> {
+    await clock.wait(random.next() * PAUSE_MS_MAX);
+    const remote = await this.#remote(known);
+    if ((await work.tryGit("fetch", "-q", remote, "main")).code !== 0) return void this.#noAnswer();
+    const parent = await work.git("rev-parse", "FETCH_HEAD");
+    await work.git("reset", "-q", "--hard", parent);
+    const head = await work.commit(`raced ${clock.monotonic()}`, fileOf(random));
+    const since = clock.monotonic();
+    const { code } = await work.tryGit("push", "-q", remote, "main");
+    if (code !== 0) return void this.#noAnswer();
+    known.won.push({ head, parent });
+    this.tally.acknowledge(clock.monotonic() - since);
+  }
+
+  /** Moves a branch and its twin by one push. */
+  async #pushBoth(known: Known, work: Checkout, random: SeededRandom): Promise<void> {
+    await clock.wait(random.next() * PAUSE_MS_MAX);
+    const { own } = known;
+    const head = await work.commit(`own ${clock.monotonic()}`, fileOf(random));
+    own.heads.push(head);
+    const both = ["own", "twin"].map((branch) => `+${head}:refs/heads/${branch}`);
+    const since = clock.monotonic();
+    const remote = await this.#remote(known);
+    const { code } = await work.tryGit("push", "-q", "--atomic", remote, ...both);
+    if (code !== 0) return void this.#noAnswer();
+    own.acknowledged = own.heads.length - 1;
+    this.tally.acknowledge(clock.monotonic() - since);
+  }
+
+  /** Commits by REST over the tip that it has read. */
+  async #commit({ name, won }: Known, random: SeededRandom): Promise<void> {
+    await clock.wait(random.next() * PAUSE_MS_MAX);
+    const repo = `${this.#space}/repos/${name}`;
+    const refs = await this.#client.ask("GET", `${repo}/refs`);
+    const tip = refs?.json?.result?.find(
+      ({ name: ref }: { name: string }) => ref === "refs/heads/main",
+    );
+    if (refs?.status !== 200 || !tip) return void this.#noAnswer();
+    const json = {
+      branch: "main",
+      expected: tip.hash,
+      message: "by REST",
+      changes: [{ path: fileOf(random), content: `${clock.monotonic()}\n` }],
+    };
+    // 409: a push was first.
+    const answer = await this.tally.count(
+      () => this.#client.ask("POST", `${repo}/commits`, { json }),
+      [409],
+    );
+    if (answer) won.push({ head: answer.json.result.hash, parent: tip.hash });
+  }
+
+  /** Returns why the repository cannot be cloned, if so. Throws if the clone is not whole or lacks what it must have. */
+  async #clone(known: Known): Promise<string | undefined> {
+    const winners = known.won.map(({ head }) => head);
+    const least = known.own.acknowledged;
+    const copy = await this.#checkout();
+    try {
+      const remote = await this.#remote(known);
+      const fetched = await copy.tryGit("fetch", "-q", remote, "+refs/heads/*:refs/x/*");
+      if (fetched.code !== 0) return fetched.stderr;
+      await copy.git("fsck", "--full", "--strict");
+      const history = new Set((await copy.git("rev-list", "refs/x/main")).split("\n"));
+      const lost = winners.filter((head) => !history.has(head));
+      if (lost.length > 0) throw new Error(`${known.name} has lost ${lost}`);
+      const [own, twin] = await Promise.all(["own", "twin"].map((ref) => tipOf(copy, ref)));
+      if (own !== twin) throw new Error(`${known.name} has half of a push: ${own} and ${twin}`);
+      const place = own === "" ? -1 : known.own.heads.indexOf(own ?? "");
+      if (place < least) throw new Error(`${known.name}: own is at ${place}, not ${least}`);
+      this.#clones += 1;
+      return undefined;
+    } finally {
+      await rm(copy.folder, { recursive: true, force: true, maxRetries: 10 });
+    }
+  }
+
+  get clones(): number {
+    return this.#clones;
+  }
+
+  #noAnswer(): void {
+    this.tally.unknown += 1;
+  }
+
+  async #checkout(): Promise<Checkout> {
+    const checkout = new Checkout(await mkdtemp(join(this.#folder, "work-")));
+    await checkout.git("init", "-q", "-b", "main");
+    return checkout;
+  }
+}
+
+const fileOf = (random: SeededRandom) => `file-${random.integer(0, FILES - 1)}`;
+
+const tipOf = async (copy: Checkout, branch: string) =>
+  (await copy.tryGit("rev-parse", "--verify", "-q", `refs/x/${branch}`)).stdout.trim();

@@ -1,0 +1,148 @@
+/** Reads and writes one field of OAuth clients and of repositories: their histories must be linearizable. */
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
+import { findViolation, type Operation } from "../linearizability.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import type { ChaosClient } from "./chaos-client.ts";
+import { type ChaosLoad, Clients, Tally } from "./chaos-load.ts";
+
+const KEYS = 6;
+const WRITERS = 3;
+const READERS = 2;
+const PAUSE_MS_MAX = 300;
+
+/** Undefined reads. */
+type Write = string | undefined;
+
+const registerModel = {
+  initial: "",
+  step(value: string, input: Write, output: string | undefined) {
+    if (input !== undefined) return input;
+    return output === undefined || output === value ? value : undefined;
+  },
+};
+
+/** Where the registers of one sort are. */
+interface Sort {
+  name: string;
+  /** Makes one register with this first value, and returns its path. */
+  create(index: number, first: string): Promise<string>;
+  field: string;
+}
+
+export class RegisterLoad implements ChaosLoad {
+  readonly name: string;
+  readonly tally = new Tally();
+  readonly #client: ChaosClient;
+  readonly #random: SeededRandom;
+  readonly #sort: Sort;
+  readonly #clients = new Clients();
+  readonly #history: Operation<Write, string>[] = [];
+  #paths: string[] = [];
+  #writes = 0;
+
+  constructor(client: ChaosClient, random: SeededRandom, sort: Sort) {
+    this.#client = client;
+    this.#random = random;
+    this.#sort = sort;
+    this.name = sort.name;
+  }
+
+  async start(): Promise<void> {
+    const startedAt = clock.monotonic();
+    this.#paths = await Promise.all(
+      Array.from({ length: KEYS }, async (_, index) => {
+        const value = `first ${index}`;
+        const path = await this.#sort.create(index, value);
+        const ended = { at: clock.monotonic(), output: value };
+        this.#history.push({ key: path, input: value, startedAt, ended });
+        return path;
+      }),
+    );
+    for (let index = 0; index < WRITERS + READERS; index++) {
+      const random = this.#random.fork();
+      this.#clients.add(async () => {
+        await clock.wait(random.next() * PAUSE_MS_MAX);
+        const path = random.pick(this.#paths);
+        await (index < WRITERS ? this.#write(path) : this.#read(path));
+      });
+    }
+  }
+
+  stop(): Promise<void> {
+    return this.#clients.stop();
+  }
+
+  async findProblems(): Promise<string[]> {
+    for (const path of this.#paths) {
+      const startedAt = clock.monotonic();
+      const { json } = await this.#client.read(path);
+      const ended = { at: clock.monotonic(), output: json.result[this.#sort.field] };
+      this.#history.push({ key: path, input: undefined, startedAt, ended });
+    }
+    const violation = findViolation(registerModel, this.#history);
+    return [
+      ...this.tally.problems,
+      ...this.#clients.problems,
+      ...(violation ? [shown(violation)] : []),
+    ];
+  }
+
+  async #write(path: string): Promise<void> {
+    const value = `value ${++this.#writes}`;
+    const startedAt = clock.monotonic();
+    const json = { [this.#sort.field]: value };
+    const refused = this.tally.problems.length;
+    const answer = await this.tally.count(() => this.#client.ask("PATCH", path, { json }));
+    // A refusal says that nothing happened.
+    if (!answer && this.tally.problems.length > refused) return;
+    const ended = answer && { at: clock.monotonic(), output: value };
+    this.#history.push({ key: path, input: value, startedAt, ...(ended && { ended }) });
+  }
+
+  async #read(path: string): Promise<void> {
+    const startedAt = clock.monotonic();
+    const answer = await this.tally.count(() => this.#client.ask("GET", path));
+    if (!answer) return;
+    const ended = { at: clock.monotonic(), output: answer.json.result[this.#sort.field] };
+    this.#history.push({ key: path, input: undefined, startedAt, ended });
+  }
+}
+
+function shown({ key, state, explained, stuck }: NonNullable<ReturnType<typeof findViolation>>) {
+  const next = JSON.stringify(stuck.slice(0, 10));
+  return `${key} is not linearizable: ${explained} requests lead to "${state}", then none of ${next}`;
+}
+
+/** OAuth clients, by their names. */
+export function oauthClients(client: ChaosClient): Sort {
+  const path = client.accountPath("/oauth_clients");
+  return {
+    name: "OAuth clients",
+    field: "client_name",
+    async create(_index, first) {
+      const { json } = await client.insist("POST", path, {
+        client_name: first,
+        grant_types: ["authorization_code"],
+        response_types: ["code"],
+        redirect_uris: ["https://bot.example.com/callback"],
+        scopes: ["account.read"],
+        token_endpoint_auth_method: "client_secret_basic",
+      });
+      return `${path}/${json.result.client_id}`;
+    },
+  };
+}
+
+/** Repositories, by their descriptions. */
+export function repositories(client: ChaosClient): Sort {
+  const path = client.accountPath("/artifacts/namespaces/registers/repos");
+  return {
+    name: "repositories",
+    field: "description",
+    async create(index, first) {
+      const name = `register-${index}`;
+      await client.insist("POST", path, { name, description: first });
+      return `${path}/${name}`;
+    },
+  };
+}
