@@ -343,7 +343,7 @@ describe("DirectMail", () => {
       return options.next?.();
     };
     const direct = new DirectMail({
-      bus: { readNextOfLeader } as unknown as Bus,
+      bus: { readNextOfLeader, shardOf } as unknown as Bus,
       logger,
       shards: new Map([from, to].map((shard) => [shard.number, shard])),
       commitTogether: () => options.together ?? true,
