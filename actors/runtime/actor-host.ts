@@ -123,7 +123,10 @@ export class ActorHost {
         handOver: (shard) => this.#handOver(shard),
         drop: (shard) => this.#drop(shard),
         renamed: () => this.#stopJournals(),
+        hasJournal: async (host) =>
+          (await Promise.all(this.#replays.map((replay) => replay.exists(host)))).includes(true),
         forgetJournal: (host) => this.#forgetJournal(host),
+        releaseJournal: (host) => this.#replays.forEach((replay) => void replay.release(host)),
       },
     });
   }

@@ -68,7 +68,9 @@ async function* readOnce(
     );
     return { consumer, pending: (await consumer.info(true)).num_pending };
   };
-  const { consumer, pending } = await (starts ? starts.run(begin) : begin());
+  const leave = await starts?.take(signal).catch(() => undefined);
+  if (signal.aborted) return false;
+  const { consumer, pending } = await begin().finally(leave);
   if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
     max_messages: prefetch,

@@ -44,6 +44,22 @@ export class JournalReplay {
     await writeInBatches(this.#bus, writesOf(this.#subjects, puts), fence);
   }
 
+  /** Asks the leaders whether anything of a journal is stored. */
+  async exists(journal: string): Promise<boolean> {
+    const { stream, journalStream, journal: of, checkpoint, firstJournal } = this.#subjects;
+    const found = await Promise.all([
+      this.#bus.readNextOfLeader(journalStream, of(journal), 1),
+      this.#bus.readNextOfLeader(stream, checkpoint(journal), 1),
+      this.#bus.readNextOfLeader(stream, firstJournal(journal), 1),
+    ]);
+    return found.some((message) => message !== undefined);
+  }
+
+  /** Frees the memory of a journal that this host has read. It is read again where it is needed again. */
+  release(journal: string): void {
+    this.#sealed.delete(journal);
+  }
+
   /** Removes a journal that no host writes to and no epoch names. */
   async remove(journal: string): Promise<void> {
     const { stream, journalStream, journal: of, checkpoint, firstJournal } = this.#subjects;
@@ -55,7 +71,7 @@ export class JournalReplay {
         streams.purge(stream, { filter: firstJournal(journal) }),
       ]),
     );
-    this.#sealed.delete(journal);
+    this.release(journal);
   }
 
   async #seal(journal: string, by: string): Promise<ReadJournal> {

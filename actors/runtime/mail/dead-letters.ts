@@ -149,7 +149,8 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   try {
     await writeAtomically(bus, [retryOf(bus, letter)]);
   } catch (error) {
-    await leave();
+    // A message with an unknown outcome may be stored yet, so nobody else may drop the letter now.
+    if (error instanceof WriteRefused) await leave();
     throw error;
   }
   await removeLetter(bus, letter);
@@ -157,8 +158,13 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
 
 /** Removes a letter. Rejects as `retryDeadLetter` does. */
 export async function dropDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
-  await claimLetter(bus, letter, "drop");
-  await removeLetter(bus, letter);
+  const leave = await claimLetter(bus, letter, "drop");
+  try {
+    await removeLetter(bus, letter);
+  } catch (error) {
+    await leave();
+    throw error;
+  }
 }
 
 function retryOf(

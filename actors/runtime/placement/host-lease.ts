@@ -247,8 +247,10 @@ export class HostLease {
       held.member === payload ? [] : [{ subject: store.subjects.member(held.id), payload }];
     const end =
       held.revision > 0 || held.former === undefined ? [] : [endOfMember(store, held.former)];
+    const member = held.member;
     held.revision = await writeAtomically(bus, [...end, ...news, write], LEASE_ANSWER_MS_MAX);
-    held.member = payload;
+    // Otherwise its end was announced meanwhile, and the next renewal announces it again.
+    if (held.member === member) held.member = payload;
     if (this.#held === held) this.#holdsUntil = until;
   }
 }

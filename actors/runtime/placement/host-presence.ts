@@ -64,10 +64,7 @@ export class HostPresence {
       try {
         await this.#askNext();
       } catch (error) {
-        logger.warn(
-          { err: error },
-          "lease of a dead host not ended, will try again, will try again",
-        );
+        logger.warn({ err: error }, "lease of a dead host not ended, will try again");
       }
       await clock.wait(PRESENCE_MS, signal);
     }

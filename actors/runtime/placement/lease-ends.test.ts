@@ -110,6 +110,40 @@ describe("LeaseEnds", function () {
     await watching;
   });
 
+  it("watch() also announces the end of a member behind a living host of the first release", async () => {
+    const members = new Members(SHARDS);
+    for (const host of ["ring-a", "ring-b", "ring-c"])
+      members.add(host, { leaving: false, form: LEASE_FORM });
+    const store = new StateStore(world.bus, world.subjects);
+    let reads = 0;
+    const read = store.read.bind(store);
+    store.read = async (subject) => {
+      // The host of the first release renews its lease before each look at it.
+      if (subject === world.subjects.lease("ring-b")) {
+        reads += 1;
+        const first = JSON.stringify({ leaving: false });
+        await world.bus.jetstream.jetstream().publish(subject, first);
+      }
+      return read(subject);
+    };
+    const logger = pino({ level: "silent" });
+    const parts = { bus: world.bus, store, members, logger, clock: systemClock };
+    for (const subject of [world.subjects.member("ring-c"), world.subjects.lease("ring-c")]) {
+      await publish(subject);
+    }
+    const stopped = new AbortController();
+    const watching = new LeaseEnds(parts).watch(() => "ring-a", stopped.signal);
+    await until("its renewals are known", () => reads > 2);
+    await writeAtomically(world.bus, [
+      { ...RELEASED_MEMBER, subject: world.subjects.lease("ring-c") },
+    ]);
+    const member = async () =>
+      (await world.bus.readLast(world.subjects.stream, world.subjects.member("ring-c")))?.string();
+    await until("the end behind it is announced", async () => (await member()) === "");
+    stopped.abort();
+    await watching;
+  });
+
   it("hosts hear of joins and ends, and of no renewal", async () => {
     await using own = await startWorld({ definitions: [counterActor] });
     const hosts: ActorHost[] = [];

@@ -9,7 +9,7 @@ import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
-import { endLease, endOfMember, LEASE_RENEW_MS, Lease } from "./host-lease.ts";
+import { endLease, endOfMember, LEASE_FORM, LEASE_RENEW_MS, Lease } from "./host-lease.ts";
 import type { Members } from "./members.ts";
 
 /**
@@ -90,9 +90,13 @@ export class LeaseEnds {
     const { bus, store, clock, members } = this.#parts;
     let looks = 0;
     let isLate = false;
+    for (const host of this.#looks.keys()) if (!members.has(host)) this.#looks.delete(host);
     for (const host of members.after(own)) {
       if (looks === LOOKS_MAX) break;
-      if ((await this.#read(host)) === undefined) {
+      // Another host has announced its end meanwhile.
+      if (!members.has(host)) continue;
+      const lease = await this.#read(host);
+      if (lease === undefined) {
         await writeAtomically(bus, [endOfMember(store, host)]);
         continue;
       }
@@ -100,8 +104,9 @@ export class LeaseEnds {
       const look = this.#looks.get(host);
       const isSeenLate = !look || clock.monotonic() - look.seenAt > LEASE_LATE_MS;
       if (isSeenLate) isLate = true;
-      // The first look proves nothing: nobody may have renewed this lease for hours.
-      else if (look.isRenewal) break;
+      // The first look proves nothing: nobody may have renewed this lease for hours. A host of the first release looks
+      // after nobody, so the next lease is this host's task as well.
+      else if (look.isRenewal && lease.form === LEASE_FORM) break;
     }
     return isLate;
   }

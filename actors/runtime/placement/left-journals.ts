@@ -1,5 +1,7 @@
 /** Journals of hosts that may be gone. A journal is removed when its host is gone and no epoch names it. */
 import type { Logger } from "pino";
+import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { type Epoch, namesJournal } from "./epoch.ts";
 
 interface LeftJournalsParts {
@@ -12,13 +14,22 @@ interface LeftJournalsParts {
   isGone(host: string): Promise<boolean>;
   /** The epochs as far as this host knows. */
   known(): Iterable<Epoch>;
-  /** Reads the epochs of all shards from the leaders. */
-  readAll(): Promise<readonly Epoch[]>;
+  /** The number of shards. */
+  shards: number;
+  /** Reads the epoch of a shard from the leader. */
+  readEpoch(shard: number): Promise<Epoch>;
+  /** Asks the leaders whether the journal is stored. */
+  exists(host: string): Promise<boolean>;
   remove(host: string): Promise<void>;
+  /** Frees the memory of a journal that this host has read and that another host removes. */
+  release(host: string): void;
 }
 
 export class LeftJournals {
   readonly #hosts = new Set<string>();
+  /** Members or epochs have changed since the last removal, or one is to be tried again. */
+  #mayRemove = true;
+  #isRemoving = false;
   readonly #parts: LeftJournalsParts;
 
   constructor(parts: LeftJournalsParts) {
@@ -29,29 +40,66 @@ export class LeftJournals {
     this.#hosts.add(host);
   }
 
-  /**
-   * Removes the journals that nobody needs. Returns true if one is left that may be removed later, although no host joins
-   * or ends and no epoch changes.
-   */
-  async removeUnnamed(): Promise<boolean> {
-    const { logger, isAlive, isMine, isGone, known, readAll, remove } = this.#parts;
+  /** A member or an epoch has changed, so another journal may be unneeded. */
+  changed(): void {
+    this.#mayRemove = true;
+  }
+
+  /** Removes the journals that nobody needs, one call at a time. Never rejects. */
+  async removeUnnamed(): Promise<void> {
+    if (!this.#mayRemove || this.#isRemoving) return;
+    this.#mayRemove = false;
+    this.#isRemoving = true;
+    if (await this.#removeOnce()) this.#mayRemove = true;
+    this.#isRemoving = false;
+  }
+
+  /** Returns true if a journal is left that may be removed later, although no host joins or ends and no epoch changes. */
+  async #removeOnce(): Promise<boolean> {
+    const { logger, remove } = this.#parts;
     let isLeft = false;
-    for (const host of this.#hosts) {
-      const isNamed = (epoch: Epoch) => namesJournal(epoch, host);
-      if (isAlive(host) || !isMine(host) || [...known()].some(isNamed)) continue;
-      try {
-        // What this host knows may be old: only the leaders know that no epoch names a host that is gone.
-        if (!(await isGone(host)) || (await readAll()).some(isNamed)) {
+    try {
+      const gone = await this.#goneHosts();
+      isLeft = gone.isLeft;
+      if (gone.hosts.length === 0) return isLeft;
+      // What this host knows may be old: only the leaders know that no epoch names a host that is gone. Such a host takes
+      // no more shards, so epochs that are read after its end prove it for every journal.
+      const epochs = await this.#readEpochs();
+      for (const host of gone.hosts) {
+        if (epochs.some((epoch) => namesJournal(epoch, host))) {
           isLeft = true;
           continue;
         }
         await remove(host);
         this.#hosts.delete(host);
-      } catch (error) {
-        logger.warn({ err: error, host }, "journal not removed, will try again");
-        isLeft = true;
       }
+    } catch (error) {
+      logger.warn({ err: error }, "journals not removed, will try again");
+      return true;
     }
     return isLeft;
+  }
+
+  #readEpochs(): Promise<Epoch[]> {
+    const { shards, readEpoch } = this.#parts;
+    const reads = new Semaphore(SHARD_STARTS_MAX);
+    return Promise.all(
+      Array.from({ length: shards }, (_, shard) => reads.run(() => readEpoch(shard))),
+    );
+  }
+
+  /** The hosts that are gone and whose journals this host is to remove. Drops the names of those without a journal. */
+  async #goneHosts(): Promise<{ hosts: string[]; isLeft: boolean }> {
+    const { isAlive, isMine, isGone, known, exists, release } = this.#parts;
+    const hosts: string[] = [];
+    let isLeft = false;
+    for (const host of this.#hosts) {
+      if (isAlive(host) || [...known()].some((epoch) => namesJournal(epoch, host))) continue;
+      if (!isMine(host)) release(host);
+      else if (!(await isGone(host))) isLeft = true;
+      else if (await exists(host)) hosts.push(host);
+      else this.#hosts.delete(host);
+    }
+    return { hosts, isLeft };
   }
 }

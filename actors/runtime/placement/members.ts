@@ -32,11 +32,11 @@ export class Members {
     this.#preferred.remove(host);
   }
 
-  /** Removes all members but these and this host itself. */
-  retain(hosts: ReadonlySet<string>, own: string): void {
-    for (const host of [...this.#hosts.keys()]) {
-      if (host !== own && !hosts.has(host)) this.remove(host);
-    }
+  /** Removes all members but these and this host itself. Returns the removed ones. */
+  retain(hosts: ReadonlySet<string>, own: string): string[] {
+    const others = [...this.#hosts.keys()].filter((host) => host !== own && !hosts.has(host));
+    for (const host of others) this.remove(host);
+    return others;
   }
 
   clear(): void {

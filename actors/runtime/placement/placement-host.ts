@@ -22,6 +22,10 @@ export interface PlacementHost {
   drop(shard: number): void;
   /** Called when the host continues under another name; it writes nothing more under the former name. */
   renamed(): void;
+  /** Asks the leaders whether a journal of this host is stored. */
+  hasJournal(host: string): Promise<boolean>;
   /** Removes the journal of a host that nobody needs any more. */
   forgetJournal(host: string): Promise<void>;
+  /** Frees the memory of a journal that was replayed here. */
+  releaseJournal(host: string): void;
 }

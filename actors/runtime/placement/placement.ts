@@ -41,8 +41,6 @@ export class Placement {
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
-  /** Members or epochs have changed since journals were removed. */
-  #mayRemoveJournals = true;
   /** A shard could not be placed, for a reason that ends without a change of members or epochs. */
   #isUnsettled = false;
   /** Buckets whose members and epochs are known up to now. */
@@ -75,9 +73,11 @@ export class Placement {
       isMine: (host) => this.#members.chosenFor(host) === this.#lease.id,
       isGone: (host) => this.#ends.hasEnded(host),
       known: () => this.#epochs.values(),
-      readAll: () =>
-        Promise.all(Array.from({ length: this.#shards }, (_, shard) => this.#readEpoch(shard))),
+      shards: this.#shards,
+      readEpoch: (shard) => this.#readEpoch(shard),
+      exists: (host) => parts.host.hasJournal(host),
       remove: (host) => parts.host.forgetJournal(host),
+      release: (host) => parts.host.releaseJournal(host),
     });
     this.#lease = new HostLease({
       ...parts,
@@ -85,7 +85,7 @@ export class Placement {
       renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
         if (this.#isUnsettled) this.#reconcile();
-        void this.#removeJournals();
+        if (this.#watched.size === this.#stores.length) void this.#journals.removeUnnamed();
       },
       lost: () => {
         this.#host.renamed();
@@ -213,20 +213,27 @@ export class Placement {
       { ...parts, store, filters, signal },
       {
         epoch: (shard, epoch) => {
-          this.#mayRemoveJournals = true;
+          this.#journals.changed();
           this.#learn(shard, epoch);
           this.#place(shard);
         },
         member: (host, lease) => {
-          this.#mayRemoveJournals = true;
+          this.#journals.changed();
           if (lease) this.#members.add(host, lease);
           // A host that had only an old copy of the store may have announced an end that never was.
           else if (host === this.#lease.id) this.#lease.announceAgain();
-          else this.#members.remove(host);
+          else {
+            this.#journals.add(host);
+            // Several hosts may announce one end.
+            if (!this.#members.has(host)) return;
+            this.#members.remove(host);
+          }
           this.#reconcile();
         },
         caughtUp: (members) => {
-          if (store === this.#firstStore) this.#members.retain(members, this.#lease.id);
+          if (store === this.#firstStore)
+            for (const host of this.#members.retain(members, this.#lease.id))
+              this.#journals.add(host);
           this.#watched.add(store);
           this.#reconcile();
         },
@@ -264,10 +271,8 @@ export class Placement {
     const free = owner === undefined || !this.#members.has(owner) || owner === this.#lease.id;
     if (preferred === this.#lease.id) {
       if (free && !this.#open.has(shard)) {
-        this.#move(
-          shard,
-          this.#takes.run(() => this.#take(shard)),
-        );
+        const taken = this.#takes.run(() => this.#take(shard));
+        this.#move(shard, taken);
       }
     } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
       // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
@@ -289,7 +294,8 @@ export class Placement {
 
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
-    // It has waited for its turn.
+    // It has waited for its turn. Meanwhile the host may have got another name, whose lease is not written yet.
+    if (!this.#lease.holds || this.#watched.size < this.#stores.length) return false;
     if (this.#members.preferredFor(shard) !== id) return true;
     try {
       const known = this.#epochs.get(shard);
@@ -369,12 +375,6 @@ export class Placement {
     ]);
     this.#epochs.set(shard, { ...epoch, sequence });
     return sequence;
-  }
-
-  async #removeJournals(): Promise<void> {
-    if (!this.#mayRemoveJournals || this.#watched.size < this.#stores.length) return;
-    this.#mayRemoveJournals = false;
-    if (await this.#journals.removeUnnamed()) this.#mayRemoveJournals = true;
   }
 
   /** Reads the epoch from the store: a write with an unknown outcome may have been stored, or lost to another host. */
