@@ -164,11 +164,11 @@ export class HeldPage implements AsyncDisposable {
   }
 
   #refusalOf(error: unknown): unknown {
-    if (error instanceof ActorError) return this.#blameNavigations(error);
+    if (error instanceof ActorError) return this.#explainReloads(error);
     if (!(error instanceof Error)) return error;
     if (hasNavigatedAway(error)) {
       const left = refusal("page_navigated_away", this.#action, "it left while it was used");
-      return this.#blameNavigations(left);
+      return this.#explainReloads(left);
     }
     const { page } = this.context;
     if (page.isClosed() || (error instanceof ProtocolError && error.name === "TargetCloseError")) {
@@ -178,7 +178,7 @@ export class HeldPage implements AsyncDisposable {
   }
 
   /** The same refusal, with the reason where the page replaces its own document. */
-  #blameNavigations(error: ActorError): ActorError {
+  #explainReloads(error: ActorError): ActorError {
     const { replacements } = this.#navigations;
     const least = LEAST_REPLACEMENTS[error.code] ?? Number.POSITIVE_INFINITY;
     if (replacements < least) return error;
