@@ -82,6 +82,8 @@ describe("docs/operate/install.md", function () {
     );
     await healthy("8787");
     for (const token of [kept, later]) expect(await verify(token)).to.equal(200);
+    // Killed, it would leave its bus behind.
+    await stop("single", "SIGTERM");
   });
 
   /** Puts the addresses of this test in place of those on the page. */
