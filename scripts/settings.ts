@@ -261,10 +261,7 @@ export const Settings = z.object({
       "A port for `/metrics` alone, which a load balancer in front of the other port cannot expose",
     unset: "`/metrics` is on `TRUNKLINE_PORT`",
   }),
-  TRUNKLINE_SECRETS_KEY: list(
-    isSecretKey,
-    "keys of 32 bytes in base64, separated by commas",
-  )
+  TRUNKLINE_SECRETS_KEY: list(isSecretKey, "keys of 32 bytes in base64, separated by commas")
     .default([])
     .meta({
       description:
