@@ -4,6 +4,7 @@ import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Credential, FailedAuthentications } from "../../account/failed-authentications.ts";
 import { networkOf } from "../../account/network-of.ts";
+import { clientSignal } from "../../http/client-signal.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { readTokenText } from "../tokens/token-text.ts";
 import { errors, Provider } from "./oidc-library.ts";
@@ -31,7 +32,10 @@ export async function beginAttempt(
   const context = Provider.ctx;
   const records = recordsOf(context);
   if (!context || !ROUTES.includes(context.oidc?.route)) return;
-  const begin = () => failed.begin(addressOf(context), credentialOf(context, clientId));
+  const begin = () => {
+    const left = clientSignal(context.res);
+    return failed.begin(addressOf(context), credentialOf(context, clientId), left);
+  };
   records.attempt ??= begin().catch((error: unknown) => {
     const { retryAfterS = 1 } = error instanceof ActorError ? error.details : {};
     context.set("Retry-After", String(retryAfterS));

@@ -94,7 +94,7 @@ export class GitAccess {
     const credential = { identity: secretHash, proof: "" };
     const isUnknown = (error: unknown) =>
       error instanceof TokenRefused || isRefusal(error, "not_found");
-    const [token, result] = await this.#attempt(client, credential, isUnknown, () =>
+    const [token, result] = await this.#attempt({ client, credential, signal }, isUnknown, () =>
       finder.with(address, signal, opens),
     );
     if (service === "git-receive-pack" && token.scope !== "write") {
@@ -111,7 +111,7 @@ export class GitAccess {
   ): Promise<T> {
     const { actors, finder } = this.#parts;
     const isUnknown = (error: unknown) => isRefusal(error, "unauthenticated");
-    const caller = await this.#attempt(client, credential, isUnknown, find);
+    const caller = await this.#attempt({ client, credential, signal }, isUnknown, find);
     if (caller.accountId !== address.accountId) throw new ActorError("forbidden", NOT_OPENED);
     const needed = service === "git-receive-pack" ? "artifacts.write" : "artifacts.read";
     if (!permits(caller.permissions, needed)) {
@@ -127,12 +127,11 @@ export class GitAccess {
 
   /** Counts the attempt if the token is unknown, and answers that alike whether or not the repository exists. */
   async #attempt<T>(
-    client: string,
-    credential: Credential,
+    shown: { client: string; credential: Credential; signal: AbortSignal },
     isUnknown: (error: unknown) => boolean,
     open: () => Promise<T>,
   ): Promise<T> {
-    const attempt = await this.#failed.begin(client, credential);
+    const attempt = await this.#failed.begin(shown.client, shown.credential, shown.signal);
     try {
       const opened = await open();
       attempt.settle("good");
