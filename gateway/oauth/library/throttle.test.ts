@@ -36,6 +36,12 @@ describe("throttling of programs that guess", function () {
         client_id: COMMAND_LINE_CLIENT_ID,
         refresh_token: text("rt"),
       }),
+    nonsense: () =>
+      send("token", {
+        grant_type: "nonsense",
+        client_id: COMMAND_LINE_CLIENT_ID,
+        refresh_token: text("rt"),
+      }),
     revoke: () => send("revoke", { client_id: COMMAND_LINE_CLIENT_ID, token: text("at") }),
     userinfo: () => send("userinfo", {}, `Bearer ${text("at")}`),
   };
@@ -94,7 +100,7 @@ describe("throttling of programs that guess", function () {
         statuses.add(answer.status);
       }
       expect([...statuses]).to.deep.equal([
-        name === "revoke" ? 200 : name === "refresh" ? 400 : 401,
+        name === "revoke" ? 200 : ["refresh", "nonsense"].includes(name) ? 400 : 401,
       ]);
       for (const other of Object.values(ask)) {
         const { status, headers } = await other();
