@@ -54,6 +54,14 @@ describe("FailedAuthentications", () => {
     expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", whole]);
   });
 
+  it("begin() refuses an identity at one address, and not at its neighbours in the network", async () => {
+    await guess("2001:db8::1", "x", AUTHENTICATION_FAILURES_MAX);
+    expect(await refusal(begin("2001:db8::1", "x", "right"))).to.have.length(2);
+    expect(await settle("2001:db8::2", "x", "right", "good")).to.equal(0);
+    // The network counts as a whole otherwise.
+    expect(await settle("2001:db8::3", "y", "bad", "unknown")).to.equal(60);
+  });
+
   it("begin() admits another identity from an address that failed too often", async () => {
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) {

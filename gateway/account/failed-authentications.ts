@@ -4,6 +4,7 @@
  */
 
 import { ActorError } from "../../schemas/errors.ts";
+import { exactAddressOf, networkOf } from "./network-of.ts";
 
 /**
  * Failures allowed per window. Above the first limit, one identity (client, token, grant) is refused from one
@@ -72,7 +73,7 @@ interface Lane {
 export class FailedAuthentications {
   readonly #now: () => number;
   readonly #slowedLookupMs: number;
-  readonly #addresses = new Map<string, Count>();
+  readonly #networks = new Map<string, Count>();
   readonly #identities = new Map<string, Count>();
   readonly #lanes = new Map<string, Lane>();
   /** Identities and proofs that were good, the latest last. */
@@ -87,11 +88,9 @@ export class FailedAuthentications {
    * Refuses as `rate_limited` if the credential must not be looked up now. `signal`: aborts when the client leaves,
    * and with its reason ends the wait for a lookup.
    */
-  async begin(
-    address: string,
-    { identity, proof }: Credential,
-    signal?: AbortSignal,
-  ): Promise<Attempt> {
+  async begin(ip: string, { identity, proof }: Credential, signal?: AbortSignal): Promise<Attempt> {
+    // Neighbours in a network share its lookups, and not the refusal of an identity.
+    const [address, network] = [exactAddressOf(ip), networkOf(ip)];
     const name = `${identity} ${proof}`;
     if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
     const count = this.#count(this.#identities, `${address} ${identity}`);
@@ -99,12 +98,12 @@ export class FailedAuthentications {
     if (count.failures + others >= AUTHENTICATION_FAILURES_MAX) throw this.#refusal(count);
     count.pending.add(proof);
     try {
-      const leave = await this.#enter(address, name, signal);
+      const leave = await this.#enter(network, name, signal);
       const settle: Attempt["settle"] = (outcome) => {
         leave();
         count.pending.delete(proof);
         this.#learn(name, outcome);
-        return outcome === "unknown" ? this.#countFailure(address, identity) : 0;
+        return outcome === "unknown" ? this.#countFailure({ address, network }, identity) : 0;
       };
       return { settle };
     } catch (error) {
@@ -114,16 +113,16 @@ export class FailedAuthentications {
   }
 
   /** Waits for a place if the address has failed too often, or looks too much up at once. Returns how to leave it. */
-  async #enter(address: string, name: string, signal?: AbortSignal): Promise<() => void> {
-    const count = this.#count(this.#addresses, address);
-    const lane: Lane = this.#lanes.get(address) ?? {
+  async #enter(network: string, name: string, signal?: AbortSignal): Promise<() => void> {
+    const count = this.#count(this.#networks, network);
+    const lane: Lane = this.#lanes.get(network) ?? {
       free: new Map(),
       slowed: 0,
       waiting: new Set(),
     };
-    this.#lanes.set(address, lane);
+    this.#lanes.set(network, lane);
     const end = () => {
-      if (lane.free.size + lane.slowed === 0) this.#lanes.delete(address);
+      if (lane.free.size + lane.slowed === 0) this.#lanes.delete(network);
     };
     const others = lane.free.size - Number(lane.free.has(name));
     if (count.failures < AUTHENTICATION_FAILURES_MAX && others < LOOKUPS_AT_ONCE_MAX) {
@@ -150,9 +149,9 @@ export class FailedAuthentications {
     };
   }
 
-  #countFailure(address: string, identity: string): number {
+  #countFailure({ address, network }: Record<"address" | "network", string>, identity: string) {
     this.#count(this.#identities, `${address} ${identity}`).failures++;
-    const count = this.#count(this.#addresses, address);
+    const count = this.#count(this.#networks, network);
     count.failures++;
     return count.failures > AUTHENTICATION_FAILURES_MAX ? this.#secondsLeft(count) : 0;
   }

@@ -8,7 +8,6 @@ import { clientSignal } from "../../http/client-signal.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import type { FoundToken, Tokens } from "../found-token.ts";
-import { networkOf } from "../network-of.ts";
 import type { SessionCallers } from "../session-callers.ts";
 
 const REALM = 'Bearer realm="trunkline"';
@@ -57,7 +56,7 @@ export function authenticate(
     response: Response,
     { credential, find }: FoundToken,
   ): Promise<Caller> {
-    const address = networkOf(request.ip ?? "");
+    const address = request.ip ?? "";
     const attempt = await failed.begin(address, credential, clientSignal(response));
     try {
       const caller = await find();

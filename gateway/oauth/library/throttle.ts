@@ -3,7 +3,6 @@ import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Credential, FailedAuthentications } from "../../account/failed-authentications.ts";
-import { networkOf } from "../../account/network-of.ts";
 import { clientSignal } from "../../http/client-signal.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { readTokenText } from "../tokens/token-text.ts";
@@ -98,4 +97,4 @@ function textsOf({
   return [refresh_token, code, token].filter((text) => typeof text === "string");
 }
 
-const addressOf = ({ req }: KoaContextWithOIDC) => networkOf((req as Request).ip ?? "");
+const addressOf = ({ req }: KoaContextWithOIDC) => (req as Request).ip ?? "";

@@ -13,7 +13,6 @@ import {
   FailedAuthentications,
 } from "../../account/failed-authentications.ts";
 import type { FoundToken, Tokens } from "../../account/found-token.ts";
-import { networkOf } from "../../account/network-of.ts";
 import type { GitParts } from "../git-parts.ts";
 import { repoTokenHash } from "../repo-token-text.ts";
 import { shownToken } from "./git-auth.ts";
@@ -66,7 +65,7 @@ export class GitAccess {
     const { accountId } = wanted.address;
     // OAuth access tokens do not open repositories: clients would write them into addresses of remotes.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
-    const client = networkOf(request.ip ?? "");
+    const client = request.ip ?? "";
     return found
       ? await this.#openWithApiToken(client, found, wanted)
       : await this.#openWithRepoToken(client, repoTokenHash(text), wanted);
