@@ -220,9 +220,10 @@ export async function startActors(
     ],
     async stop(withinMs) {
       service.stop();
-      leaveRequestKeys();
       await work.stop(Math.min(withinMs, WEBHOOK_STOP_MS));
       await host.stop();
+      // As long as jobs can begin here, their workers need the keys.
+      leaveRequestKeys();
       await agents.close();
     },
   };

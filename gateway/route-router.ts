@@ -1,15 +1,15 @@
 /** Makes an Express router from the route table: each route is a list of checks, then its handler. */
-import { type Request, type RequestHandler, type Response, Router } from "express";
+import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
-import { ActorError } from "../schemas/errors.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
 import { checkAdministrator } from "./account/middleware/check-administrator.ts";
 import { checkPermission } from "./account/middleware/check-permission.ts";
 import { limitRequests } from "./account/middleware/limit-requests.ts";
 import type { SessionCallers } from "./account/session-callers.ts";
+import { clientSignal } from "./http/client-signal.ts";
 import { success } from "./http/envelope.ts";
 import { callerOf, localsOf } from "./http/locals.ts";
 import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
@@ -89,7 +89,7 @@ function handle(route: Route): RequestHandler {
     const body = route.body && parseRequest(route.body.schema, locals.body, "");
     // The unparsed body may be large and is not needed any more.
     locals.body = undefined;
-    const signal = hangUpSignal(response);
+    const signal = clientSignal(response);
     const caller = callerOf(response);
     const asked = { parameters, query, body, caller, signal, logger: locals.logger };
     const answer = await route.handle(asked, response).catch((error: unknown) => {
@@ -123,13 +123,4 @@ function parametersOf({ params }: Request): Record<string, string> {
     Array.isArray(value) ? value.join("/") : value,
   ]);
   return Object.fromEntries(joined);
-}
-
-function hangUpSignal(response: Response): AbortSignal {
-  const controller = new AbortController();
-  response.once("close", () => {
-    if (response.writableFinished) return;
-    controller.abort(new ActorError("cancelled", "Cannot answer: the client left"));
-  });
-  return controller.signal;
 }

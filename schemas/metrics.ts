@@ -109,8 +109,8 @@ export const METRICS = {
   },
   git_operations_total: {
     type: "counter",
-    help: "Fetches and pushes of git clients; a push whose refs its rules refuse is done",
-    values: { operation: ["fetch", "push"], outcome: ["done", "refused", "failed"] },
+    help: "Fetches and pushes of git clients; a push whose refs its rules refuse is done, and a client that hangs up has left",
+    values: { operation: ["fetch", "push"], outcome: ["done", "left", "refused", "failed"] },
   },
   git_operation_seconds: {
     type: "histogram",

@@ -261,14 +261,11 @@ export const Settings = z.object({
       "A port for `/metrics` alone, which a load balancer in front of the other port cannot expose",
     unset: "`/metrics` is on `TRUNKLINE_PORT`",
   }),
-  TRUNKLINE_SECRETS_KEY: list(
-    isSecretKey,
-    "keys of 32 bytes in base64, the newest first, separated by commas",
-  )
+  TRUNKLINE_SECRETS_KEY: list(isSecretKey, "keys of 32 bytes in base64, separated by commas")
     .default([])
     .meta({
       description:
-        "Keys that seal the secrets of apps, for the roles `gateway` and `actors`; the same in every such process of a cluster. To change the key, put the new one before the old one and run `trunkline admin secrets reseal`. Without the key, every secret must be set again",
+        "Keys that seal the secrets of apps, for the roles `gateway` and `actors`; the same in every such process of a cluster. The first seals, all open. To change the key, follow [the steps](../operate/security.md#rotate-the-key-of-app-secrets). Without the key, every secret must be set again",
       unset: "`secrets.key` in the data folder, made at the first start",
     }),
 });

@@ -7,6 +7,7 @@ import {
   AUTHENTICATION_WAITING_MAX,
   AUTHENTICATION_WINDOW_MS,
   FailedAuthentications,
+  LOOKUPS_AT_ONCE_MAX,
   SLOWED_LOOKUP_MS,
   SLOWED_LOOKUPS_MAX,
 } from "./failed-authentications.ts";
@@ -53,6 +54,14 @@ describe("FailedAuthentications", () => {
     expect(await refusal(begin("a", "x", "right"))).to.deep.equal(["rate_limited", whole]);
   });
 
+  it("begin() refuses an identity at one address, and not at its neighbours in the network", async () => {
+    await guess("2001:db8::1", "x", AUTHENTICATION_FAILURES_MAX);
+    expect(await refusal(begin("2001:db8::1", "x", "right"))).to.have.length(2);
+    expect(await settle("2001:db8::2", "x", "right", "good")).to.equal(0);
+    // The network counts as a whole otherwise.
+    expect(await settle("2001:db8::3", "y", "bad", "unknown")).to.equal(60);
+  });
+
   it("begin() admits another identity from an address that failed too often", async () => {
     await guess("a", "x", AUTHENTICATION_FAILURES_MAX);
     for (let i = 0; i < 2 * AUTHENTICATION_FAILURES_MAX; i++) {
@@ -79,7 +88,7 @@ describe("FailedAuthentications", () => {
       begun.push(i);
       attempt.settle("unclear");
     });
-    expect(await refusal(begin("a", "one more", "bad"))).to.deep.equal(["rate_limited", 60]);
+    expect(await refusal(begin("a", "one more", "bad"))).to.deep.equal(["rate_limited", 5]);
     await settle("b", "x", "right", "good");
     expect(begun).to.deep.equal([]);
     for (const attempt of running) attempt.settle("unknown");
@@ -89,9 +98,38 @@ describe("FailedAuthentications", () => {
     for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) await begin("a", `after ${i}`, "bad");
   });
 
-  it("begin() admits as many lookups at once from an address as may fail, and then a few", async () => {
+  it("begin() refuses no right credential of many that come at once from an address", async () => {
+    const outcomes = Array.from({ length: LOOKUPS_AT_ONCE_MAX + 200 }, async (_, i) =>
+      (await begin("a", `${i}`, "right")).settle("good"),
+    );
+    expect(new Set(await Promise.all(outcomes))).to.deep.equal(new Set([0]));
+  });
+
+  it("begin() drops a waiting request whose client leaves", async () => {
+    await invent("a", AUTHENTICATION_FAILURES_MAX);
+    const running: Attempt[] = [];
+    for (let i = 0; i < SLOWED_LOOKUPS_MAX; i++) running.push(await begin("a", `${i}`, "bad"));
+    const gone = new AbortController();
+    const left = Array.from({ length: AUTHENTICATION_WAITING_MAX }, (_, i) =>
+      failed.begin("a", { identity: `left ${i}`, proof: "bad" }, gone.signal).catch(String),
+    );
+    expect(await refusal(begin("a", "past", "bad"))).to.have.length(2);
+    gone.abort("gone");
+    expect(new Set(await Promise.all(left))).to.deep.equal(new Set(["gone"]));
+    const neighbour = begin("a", "neighbour", "right");
+    running[0]?.settle("unknown");
+    (await neighbour).settle("good");
+    // A client that has left before never waits.
+    const late = failed.begin("a", { identity: "late", proof: "bad" }, gone.signal).catch(String);
+    const next = begin("a", "next", "bad");
+    for (const attempt of running.slice(1)) attempt.settle("unknown");
+    (await next).settle("unknown");
+    expect(await Promise.race([late, "waits"])).to.not.equal("waits");
+  });
+
+  it("begin() admits LOOKUPS_AT_ONCE_MAX lookups at once from an address, and then a few", async () => {
     const begun: Attempt[] = [];
-    const together = AUTHENTICATION_FAILURES_MAX + SLOWED_LOOKUPS_MAX;
+    const together = LOOKUPS_AT_ONCE_MAX + SLOWED_LOOKUPS_MAX;
     for (let i = 0; i < together; i++) begun.push(await begin("a", `invented ${i}`, "bad"));
     let isBegun = false;
     const next = begin("a", "one more", "bad").then(() => {

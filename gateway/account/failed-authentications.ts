@@ -4,6 +4,7 @@
  */
 
 import { ActorError } from "../../schemas/errors.ts";
+import { exactAddressOf, networkOf } from "./network-of.ts";
 
 /**
  * Failures allowed per window. Above the first limit, one identity (client, token, grant) is refused from one
@@ -22,8 +23,14 @@ export const SLOWED_LOOKUPS_MAX = 4;
  * invents. Without it each answer begins the next guess.
  */
 export const SLOWED_LOOKUP_MS = 20;
-/** Requests from such an address that wait for a lookup: 5 s of them; each holds a connection. */
+/**
+ * Credentials of one address whose lookup is under way, before it has failed too often: many people behind one address
+ * may come at once after a restart. Past it they take turns too, so a burst of guesses has an end.
+ */
+export const LOOKUPS_AT_ONCE_MAX = 1_000;
+/** Requests from one address that wait for a lookup: WAITING_S of them; each holds a connection. */
 export const AUTHENTICATION_WAITING_MAX = 1_000;
+const WAITING_S = (AUTHENTICATION_WAITING_MAX / SLOWED_LOOKUPS_MAX) * (SLOWED_LOOKUP_MS / 1_000);
 /** Addresses, identities at addresses, and good credentials that a gateway remembers: some megabytes. */
 export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 
@@ -51,13 +58,11 @@ interface Count {
 
 /** Lookups under way from one address. */
 interface Lane {
-  /**
-   * Credentials of lookups that began below the limit of failures, with their number. Each credential may fail once, so
-   * together they are bounded by what is left of the limit.
-   */
+  /** Credentials of lookups that began at once, with their number. */
   free: Map<string, number>;
   slowed: number;
-  waiting: (() => void)[];
+  /** The longest waiting first. */
+  waiting: Set<() => void>;
 }
 
 /**
@@ -68,7 +73,7 @@ interface Lane {
 export class FailedAuthentications {
   readonly #now: () => number;
   readonly #slowedLookupMs: number;
-  readonly #addresses = new Map<string, Count>();
+  readonly #networks = new Map<string, Count>();
   readonly #identities = new Map<string, Count>();
   readonly #lanes = new Map<string, Lane>();
   /** Identities and proofs that were good, the latest last. */
@@ -79,8 +84,13 @@ export class FailedAuthentications {
     this.#slowedLookupMs = slowedLookupMs;
   }
 
-  /** Refuses as `rate_limited` if the credential must not be looked up now. */
-  async begin(address: string, { identity, proof }: Credential): Promise<Attempt> {
+  /**
+   * Refuses as `rate_limited` if the credential must not be looked up now. `signal`: aborts when the client leaves,
+   * and with its reason ends the wait for a lookup.
+   */
+  async begin(ip: string, { identity, proof }: Credential, signal?: AbortSignal): Promise<Attempt> {
+    // Neighbours in a network share its lookups, and not the refusal of an identity.
+    const [address, network] = [exactAddressOf(ip), networkOf(ip)];
     const name = `${identity} ${proof}`;
     if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
     const count = this.#count(this.#identities, `${address} ${identity}`);
@@ -88,12 +98,12 @@ export class FailedAuthentications {
     if (count.failures + others >= AUTHENTICATION_FAILURES_MAX) throw this.#refusal(count);
     count.pending.add(proof);
     try {
-      const leave = await this.#enter(address, name);
+      const leave = await this.#enter(network, name, signal);
       const settle: Attempt["settle"] = (outcome) => {
         leave();
         count.pending.delete(proof);
         this.#learn(name, outcome);
-        return outcome === "unknown" ? this.#countFailure(address, identity) : 0;
+        return outcome === "unknown" ? this.#countFailure({ address, network }, identity) : 0;
       };
       return { settle };
     } catch (error) {
@@ -102,16 +112,20 @@ export class FailedAuthentications {
     }
   }
 
-  /** Waits for a place if the address has failed too often, or may have when its lookups end. Returns how to leave it. */
-  async #enter(address: string, name: string): Promise<() => void> {
-    const count = this.#count(this.#addresses, address);
-    const lane: Lane = this.#lanes.get(address) ?? { free: new Map(), slowed: 0, waiting: [] };
-    this.#lanes.set(address, lane);
+  /** Waits for a place if the address has failed too often, or looks too much up at once. Returns how to leave it. */
+  async #enter(network: string, name: string, signal?: AbortSignal): Promise<() => void> {
+    const count = this.#count(this.#networks, network);
+    const lane: Lane = this.#lanes.get(network) ?? {
+      free: new Map(),
+      slowed: 0,
+      waiting: new Set(),
+    };
+    this.#lanes.set(network, lane);
     const end = () => {
-      if (lane.free.size + lane.slowed === 0) this.#lanes.delete(address);
+      if (lane.free.size + lane.slowed === 0) this.#lanes.delete(network);
     };
     const others = lane.free.size - Number(lane.free.has(name));
-    if (count.failures + others < AUTHENTICATION_FAILURES_MAX) {
+    if (count.failures < AUTHENTICATION_FAILURES_MAX && others < LOOKUPS_AT_ONCE_MAX) {
       lane.free.set(name, (lane.free.get(name) ?? 0) + 1);
       return () => {
         const left = (lane.free.get(name) ?? 1) - 1;
@@ -121,13 +135,12 @@ export class FailedAuthentications {
       };
     }
     if (lane.slowed < SLOWED_LOOKUPS_MAX) lane.slowed++;
-    else if (lane.waiting.length >= AUTHENTICATION_WAITING_MAX) throw this.#refusal(count);
-    else await new Promise<void>((resolve) => lane.waiting.push(resolve));
+    else if (lane.waiting.size >= AUTHENTICATION_WAITING_MAX) throw tooManyWait();
+    else await turnIn(lane.waiting, signal);
     const beganAt = performance.now();
     const pass = () => {
-      const next = lane.waiting.shift();
       // The place passes to the next waiting lookup.
-      if (next) return next();
+      for (const next of lane.waiting) return next();
       lane.slowed--;
       end();
     };
@@ -136,9 +149,9 @@ export class FailedAuthentications {
     };
   }
 
-  #countFailure(address: string, identity: string): number {
+  #countFailure({ address, network }: Record<"address" | "network", string>, identity: string) {
     this.#count(this.#identities, `${address} ${identity}`).failures++;
-    const count = this.#count(this.#addresses, address);
+    const count = this.#count(this.#networks, network);
     count.failures++;
     return count.failures > AUTHENTICATION_FAILURES_MAX ? this.#secondsLeft(count) : 0;
   }
@@ -171,6 +184,32 @@ export class FailedAuthentications {
   #secondsLeft({ since }: Count): number {
     return Math.max(1, Math.ceil((since + AUTHENTICATION_WINDOW_MS - this.#now()) / 1_000));
   }
+}
+
+/** Resolves when it is called in its turn. Rejects with the signal's reason, and leaves the queue. */
+async function turnIn(waiting: Set<() => void>, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const end = () => {
+      waiting.delete(begin);
+      signal?.removeEventListener("abort", leave);
+    };
+    const begin = () => {
+      end();
+      resolve();
+    };
+    const leave = () => {
+      end();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", leave);
+    waiting.add(begin);
+  });
+}
+
+function tooManyWait(): ActorError {
+  const message = `Cannot authenticate: ${AUTHENTICATION_WAITING_MAX} requests from this address wait for that already`;
+  return new ActorError("rate_limited", message, { retryAfterS: WAITING_S });
 }
 
 /** The oldest entry makes room. */

@@ -156,7 +156,7 @@ function addressLimits(actors: ActorClient) {
     /** Limits sign-outs that name a client. */
     async limitSignOuts(request: Request, _response: Response, next: () => void) {
       const { client_id, id_token_hint } = request.query;
-      if (client_id ?? id_token_hint) await take("sign-out", request, SIGN_OUTS_PER_ADDRESS_MAX);
+      if (client_id || id_token_hint) await take("sign-out", request, SIGN_OUTS_PER_ADDRESS_MAX);
       next();
     },
   };

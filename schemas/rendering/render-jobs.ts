@@ -88,7 +88,10 @@ export const renderJobs = defineContract({
           })
           .optional(),
       }),
-      reply: RenderJob,
+      reply: RenderJob.extend({
+        /** Present if the job has its request's key. A host of an older version drops the key. */
+        isKeyKept: z.literal(true).optional(),
+      }),
     },
     get: { input: Job, reply: RenderJob },
     /** Lists jobs, newest first. */

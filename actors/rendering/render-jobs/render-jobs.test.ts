@@ -91,6 +91,16 @@ describe("render-jobs", () => {
     expect(jobs.rows.get(id(1))).to.not.have.property("requestKey");
   });
 
+  it("create() says whether the job has its request's key, also when it is repeated", () => {
+    expect(jobs.create(1, { requestKey: "sealed" })).to.include({ isKeyKept: true });
+    expect(jobs.create(1, { requestKey: "sealed" })).to.include({ isKeyKept: true });
+    // A host of an older version created this one.
+    jobs.create(2);
+    expect(jobs.create(2, { requestKey: "sealed" })).to.not.have.property("isKeyKept");
+    jobs.ask("cancel", { id: id(2) });
+    expect(jobs.create(2, { requestKey: "sealed" })).to.include({ isKeyKept: true });
+  });
+
   it("create() queues a task in the account's turn; begin(), reserve() and ended() complete the job", () => {
     expect(jobs.create(1)).to.deep.equal({
       ...{ id: id(1), call: "pdf", status: "queued", createdAt: jobs.now },

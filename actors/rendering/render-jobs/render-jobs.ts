@@ -50,7 +50,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       const { requestKey, webhook } = sealed;
       const draft = new JobsDraft(state, context);
       const known = draft.row(id);
-      if (known) return { state, reply: jobOf(id, known) };
+      if (known) return { state, reply: created(id, known) };
       checkRoom(draft, { requestBytes, bytesMax, hasWebhook: webhook !== undefined });
       const job: Row = {
         ...{ number: state.next, call, status: "queued", createdAt: draft.now, cacheTtlS },
@@ -62,7 +62,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       draft.state.next = state.next + 1;
       if (webhook) draft.state.webhooks = state.webhooks + 1;
       draft.feed();
-      return { ...draft.transition(), reply: jobOf(id, job) };
+      return { ...draft.transition(), reply: created(id, job) };
     },
 
     get(state, { id }, { rows, now }) {
@@ -181,6 +181,12 @@ function found(rows: ReadonlyMap<string, Row>, id: string, now: number): Row {
   const job = rows.get(id);
   if (job && isKept(job, now)) return job;
   throw new ActorError("not_found", "Cannot find job: unknown here, another account's, or expired");
+}
+
+/** A job that has ended needs no key: its request is removed. */
+function created(id: string, job: Row) {
+  const isKeyKept = job.requestKey !== undefined || !isWaiting(job);
+  return { ...jobOf(id, job), ...(isKeyKept && { isKeyKept: true as const }) };
 }
 
 function numberOf(cursor: string, { next }: State): number {

@@ -2,11 +2,13 @@ import { expect } from "chai";
 import pino from "pino";
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { answerOn } from "./answer.ts";
-import { ask } from "./ask.ts";
+import { type Asked, ask } from "./ask.ts";
 import { Bus } from "./bus.ts";
 
 /** How long a test waits before it concludes that no answer comes. */
 const SILENCE_MS = 200;
+
+type Answered = Extract<Asked, object>;
 
 describe("answerOn", function () {
   this.timeout(60_000);
@@ -29,6 +31,20 @@ describe("answerOn", function () {
     expect(await told("well", 20_000)).to.equal("well!");
     expect(failed).to.deep.equal(["thrown", "rejected"]);
     leave();
+    await bus.close();
+  });
+
+  it("answers to inboxes alone, not to a subject that a stream may store", async () => {
+    await using nats = await startNats();
+    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    const stored: string[] = [];
+    bus.connection.subscribe("state.>", { callback: (_, msg) => void stored.push(msg.subject) });
+    answerOn({ bus, logger: pino({ level: "silent" }) }, "question", (payload) => `${payload}!`);
+    bus.connection.publish("question", "planted", { reply: "state.key" });
+    const { answer } = (await ask(bus, "question", "well", { timeoutMs: 20_000 })) as Answered;
+    expect(answer.string()).to.equal("well!");
+    await bus.connection.flush();
+    expect(stored).to.deep.equal([]);
     await bus.close();
   });
 });

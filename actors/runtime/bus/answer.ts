@@ -1,4 +1,5 @@
 /** Answers the requests on one subject while the connection lasts: see `ask`. */
+import type { Msg } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Bus } from "./bus.ts";
 
@@ -17,6 +18,11 @@ export type AnswerOn = (
   options?: AnswerOptions,
 ) => () => void;
 
+/** Answers go to inboxes alone: an asker could name a subject of a stream, which would store the answer. */
+function respond(msg: Msg, answer: string): void {
+  if (msg.reply?.startsWith("_INBOX")) msg.respond(answer);
+}
+
 export function answerOn(
   { bus, logger }: { bus: Bus; logger: Logger },
   ...[subject, answer, { queue } = {}]: Parameters<AnswerOn>
@@ -31,8 +37,8 @@ export function answerOn(
       try {
         const given = answer(msg.string());
         // Most replies are ready at once, and keep their order.
-        if (typeof given === "string") msg.respond(given);
-        else given.then((text) => msg.respond(text)).catch(failed);
+        if (typeof given === "string") respond(msg, given);
+        else given.then((text) => respond(msg, text)).catch(failed);
       } catch (thrown) {
         failed(thrown);
       }

@@ -2,12 +2,12 @@
  * Authenticates a request by the API token or OAuth access token in its Authorization header (RFC 6750 section 2.1), or
  * by the session of the platform's own pages.
  */
-import type { RequestHandler } from "express";
+import type { Request, RequestHandler, Response } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
+import { clientSignal } from "../../http/client-signal.ts";
 import { type Caller, localsOf } from "../../http/locals.ts";
 import { FailedAuthentications } from "../failed-authentications.ts";
 import type { FoundToken, Tokens } from "../found-token.ts";
-import { networkOf } from "../network-of.ts";
 import type { SessionCallers } from "../session-callers.ts";
 
 const REALM = 'Bearer realm="trunkline"';
@@ -42,7 +42,7 @@ export function authenticate(
     const found = tokens.read(text, askedId);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
     try {
-      localsOf(response).caller = await verify(networkOf(request.ip ?? ""), found);
+      localsOf(response).caller = await verify(request, response, found);
     } catch (error) {
       if (isRateLimited(error)) response.removeHeader("WWW-Authenticate");
       throw error;
@@ -51,8 +51,13 @@ export function authenticate(
     next();
   };
 
-  async function verify(address: string, { credential, find }: FoundToken): Promise<Caller> {
-    const attempt = await failed.begin(address, credential);
+  async function verify(
+    request: Request,
+    response: Response,
+    { credential, find }: FoundToken,
+  ): Promise<Caller> {
+    const address = request.ip ?? "";
+    const attempt = await failed.begin(address, credential, clientSignal(response));
     try {
       const caller = await find();
       attempt.settle("good");

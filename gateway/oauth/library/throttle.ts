@@ -3,7 +3,7 @@ import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Credential, FailedAuthentications } from "../../account/failed-authentications.ts";
-import { networkOf } from "../../account/network-of.ts";
+import { clientSignal } from "../../http/client-signal.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { readTokenText } from "../tokens/token-text.ts";
 import { errors, Provider } from "./oidc-library.ts";
@@ -31,7 +31,10 @@ export async function beginAttempt(
   const context = Provider.ctx;
   const records = recordsOf(context);
   if (!context || !ROUTES.includes(context.oidc?.route)) return;
-  const begin = () => failed.begin(addressOf(context), credentialOf(context, clientId));
+  const begin = () => {
+    const left = clientSignal(context.res);
+    return failed.begin(addressOf(context), credentialOf(context, clientId), left);
+  };
   records.attempt ??= begin().catch((error: unknown) => {
     const { retryAfterS = 1 } = error instanceof ActorError ? error.details : {};
     context.set("Retry-After", String(retryAfterS));
@@ -62,8 +65,10 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   // A client that proved its identity does not guess. The id of a public client proves nothing: everybody knows it.
   const isProven = client !== undefined && client.clientAuthMethod !== "none";
   if (error === "invalid_grant") return isProven ? "good" : "unknown";
-  if (status >= 400) return "unclear";
-  const isFound = entities.AccessToken ?? entities.RefreshToken;
+  const isFound = entities.AccessToken ?? entities.RefreshToken ?? entities.AuthorizationCode;
+  // A fault elsewhere in the request must not make guesses free.
+  const isGuess = !isProven && !isFound && textsOf(oidc.body).length > 0;
+  if (status >= 400) return status < 500 && isGuess ? "unknown" : "unclear";
   return isProven || isFound || route === "token" ? "good" : "unknown";
 }
 
@@ -72,15 +77,24 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
  * the token's grant, because all users of a public client share its id.
  */
 function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
-  const { client_secret, refresh_token, code, token } = oidc.body ?? {};
+  const { client_secret } = oidc.body ?? {};
   const { authorization } = headers;
   const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   const secret = bearer === undefined ? (authorization ?? client_secret) : undefined;
   if (secret) return { identity: clientId, proof: sha256(JSON.stringify([clientId, secret])) };
-  const texts = [bearer, refresh_token, code, token].filter((text) => typeof text === "string");
+  const texts = [...(bearer === undefined ? [] : [bearer]), ...textsOf(oidc.body)];
   const grantIds = texts.flatMap((text) => readTokenText(text)?.grantId ?? []);
   const identity = grantIds[0] ?? clientId;
   return { identity, proof: sha256(JSON.stringify([clientId, ...texts])) };
 }
 
-const addressOf = ({ req }: KoaContextWithOIDC) => networkOf((req as Request).ip ?? "");
+/** Returns the tokens and codes that a request sends. */
+function textsOf({
+  refresh_token,
+  code,
+  token,
+}: KoaContextWithOIDC["oidc"]["body"] = {}): string[] {
+  return [refresh_token, code, token].filter((text) => typeof text === "string");
+}
+
+const addressOf = ({ req }: KoaContextWithOIDC) => (req as Request).ip ?? "";

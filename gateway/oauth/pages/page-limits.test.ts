@@ -256,6 +256,13 @@ describe("limits of pages", function () {
     const past = await signOut(id(2));
     expect(past.status).to.equal(429);
     expectRetry(past);
+    const header = Buffer.from('{"alg":"none"}').toString("base64url");
+    const claims = Buffer.from(JSON.stringify({ aud: id(3) })).toString("base64url");
+    // oidc-provider looks the client of the token up before it checks the signature.
+    const hint = `id_token_hint=${header}.${claims}.`;
+    for (const fields of [hint, `client_id=&${hint}`]) {
+      expect((await somebody.open(`/oauth2/logout?${fields}`)).status, fields).to.equal(429);
+    }
     expect((await somebody.open("/oauth2/logout")).status).to.equal(200);
   });
 

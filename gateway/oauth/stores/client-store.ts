@@ -10,6 +10,12 @@ import { readTokenText } from "../tokens/token-text.ts";
 import { findToken } from "./find-token.ts";
 import { type StoreParts, store } from "./library-store.ts";
 
+/** The parameter with the code or token that each kind of grant uses up. */
+const TEXT_OF: Record<string, string | undefined> = {
+  authorization_code: "code",
+  refresh_token: "refresh_token",
+};
+
 /**
  * Looks the client's code or token up in parallel with the client, which saves a round trip. A client that fails to
  * authenticate learns nothing about the token.
@@ -19,13 +25,11 @@ export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapte
     async find(id) {
       await beginAttempt(failed, id);
       const { route, params } = Provider.ctx?.oidc ?? {};
-      if (route === "token") {
-        for (const text of [params?.refresh_token, params?.code]) {
-          const address = typeof text === "string" ? readTokenText(text) : undefined;
-          // The next caller of `findToken` receives the failure.
-          if (address) findToken(actors, address).catch(() => {});
-        }
-      }
+      const text =
+        route === "token" && params ? params[TEXT_OF[String(params.grant_type)] ?? ""] : "";
+      const address = typeof text === "string" ? readTokenText(text) : undefined;
+      // The next caller of `findToken` receives the failure.
+      if (address) findToken(actors, address).catch(() => {});
       return clientOf(actors, id);
     },
   });

@@ -1,16 +1,28 @@
 import { expect } from "chai";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {
   JOB_WEBHOOK_SECRET_CHARS_MAX,
   JOB_WEBHOOK_URL_CHARS_MAX,
   RENDER_JOB_KEPT_MS,
 } from "../../../schemas/rendering/limits.ts";
-import { renderJobs } from "../../../schemas/rendering/render-jobs.ts";
+import { renderJobs, requestObjectOf } from "../../../schemas/rendering/render-jobs.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { openAccount, type TestGateway, testGateway } from "../../testing/test-gateway.ts";
 
 const ASYNC = { Prefer: "respond-async" };
 const WEBHOOK = { url: "https://receiver.example/hook", secret: "a secret" };
+
+/** A host of jobs that drops the key of the request of a `content` job. */
+const dropsKeys = (actors: ActorClient): ActorClient => ({
+  ...actors,
+  call: (async (...[contract, key, message, input, options]: Parameters<ActorClient["call"]>) => {
+    const { requestKey: _, ...known } = input as { requestKey?: string; call?: string };
+    const drops =
+      contract.kind === renderJobs.kind && message === "create" && known.call === "content";
+    return actors.call(contract, key, message, drops ? known : input, options);
+  }) as ActorClient["call"],
+});
 
 describe("routes of rendering jobs", () => {
   let gateway: TestGateway;
@@ -225,6 +237,28 @@ describe("routes of rendering jobs", () => {
     await poor.stop();
     expect(refused.status).to.equal(429);
     expect(poor.objects.objects.size).to.equal(0);
+  });
+
+  it("a job whose host has an older version, and drops the key of the request, finds the request as it came", async () => {
+    const older = await testGateway({ slots: 1, through: dropsKeys });
+    const path = `/v4/accounts/${older.accountId}/browser-rendering`;
+    const started = async (call: string, html: string): Promise<string> => {
+      const asked = { method: "POST", json: { html }, headers: ASYNC };
+      const { status, json } = await older.ask(`${path}/${call}`, asked);
+      expect(status).to.equal(202);
+      return json?.result.id;
+    };
+    const blocking = await started("pdf", "hang");
+    const id = await started("content", "x");
+    const object = older.objects.objects.get(requestObjectOf(older.accountId, id));
+    expect(Buffer.from(object ?? []).toString()).to.equal('{"html":"x"}');
+    await older.ask(`${path}/jobs/${blocking}`, { method: "DELETE" });
+    const status = await until("the job has ended", async () => {
+      const { json } = await older.ask(`${path}/jobs/${id}`);
+      return !["queued", "running"].includes(json?.result.status) && json?.result.status;
+    });
+    await older.stop();
+    expect(status).to.equal("completed");
   });
 
   it("a webhook's secret is stored sealed, and shown nowhere", async () => {

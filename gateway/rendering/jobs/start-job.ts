@@ -94,7 +94,9 @@ async function startJob(
   // The request may contain cookies, passwords and header fields that open accounts elsewhere.
   const key = newRequestKey();
   const encrypted = await encryptRequest(content, key);
-  await objects.putBytes(object, encrypted, { description: `request of ${call}` });
+  const store = (bytes: Uint8Array) =>
+    objects.putBytes(object, bytes, { description: `request of ${call}` });
+  await store(encrypted);
   const seal = (value: string, name: string) =>
     secrets.seal(value, { accountId, app: NO_APP, name });
   const sealed = {
@@ -106,7 +108,10 @@ async function startJob(
   const created = { ...room, id, call, cacheTtlS: query.cacheTTL, ...sealed };
   try {
     // From here on the job no longer depends on the client: it starts completely or not at all.
-    return await actors.call(renderJobs, accountId, "create", created);
+    const job = await actors.call(renderJobs, accountId, "create", created);
+    // A host of an older version. A worker that was faster cannot read the first object, and tries again.
+    if (!job.isKeyKept) await store(content);
+    return job;
   } catch (error) {
     // If the actor refuses, other jobs used the space meanwhile. Without an answer the job may exist, and needs its
     // request.

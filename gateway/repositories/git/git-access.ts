@@ -13,7 +13,6 @@ import {
   FailedAuthentications,
 } from "../../account/failed-authentications.ts";
 import type { FoundToken, Tokens } from "../../account/found-token.ts";
-import { networkOf } from "../../account/network-of.ts";
 import type { GitParts } from "../git-parts.ts";
 import { repoTokenHash } from "../repo-token-text.ts";
 import { shownToken } from "./git-auth.ts";
@@ -66,7 +65,7 @@ export class GitAccess {
     const { accountId } = wanted.address;
     // OAuth access tokens do not open repositories: clients would write them into addresses of remotes.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
-    const client = networkOf(request.ip ?? "");
+    const client = request.ip ?? "";
     return found
       ? await this.#openWithApiToken(client, found, wanted)
       : await this.#openWithRepoToken(client, repoTokenHash(text), wanted);
@@ -94,7 +93,7 @@ export class GitAccess {
     const credential = { identity: secretHash, proof: "" };
     const isUnknown = (error: unknown) =>
       error instanceof TokenRefused || isRefusal(error, "not_found");
-    const [token, result] = await this.#attempt(client, credential, isUnknown, () =>
+    const [token, result] = await this.#attempt({ client, credential, signal }, isUnknown, () =>
       finder.with(address, signal, opens),
     );
     if (service === "git-receive-pack" && token.scope !== "write") {
@@ -111,7 +110,7 @@ export class GitAccess {
   ): Promise<T> {
     const { actors, finder } = this.#parts;
     const isUnknown = (error: unknown) => isRefusal(error, "unauthenticated");
-    const caller = await this.#attempt(client, credential, isUnknown, find);
+    const caller = await this.#attempt({ client, credential, signal }, isUnknown, find);
     if (caller.accountId !== address.accountId) throw new ActorError("forbidden", NOT_OPENED);
     const needed = service === "git-receive-pack" ? "artifacts.write" : "artifacts.read";
     if (!permits(caller.permissions, needed)) {
@@ -127,12 +126,11 @@ export class GitAccess {
 
   /** Counts the attempt if the token is unknown, and answers that alike whether or not the repository exists. */
   async #attempt<T>(
-    client: string,
-    credential: Credential,
+    shown: { client: string; credential: Credential; signal: AbortSignal },
     isUnknown: (error: unknown) => boolean,
     open: () => Promise<T>,
   ): Promise<T> {
-    const attempt = await this.#failed.begin(client, credential);
+    const attempt = await this.#failed.begin(shown.client, shown.credential, shown.signal);
     try {
       const opened = await open();
       attempt.settle("good");

@@ -1,7 +1,7 @@
 /** One request of a git or git-lfs client. */
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
-import { ActorError } from "../../../schemas/errors.ts";
+import { clientSignal } from "../../http/client-signal.ts";
 import { localsOf } from "../../http/locals.ts";
 import type { Route } from "../../http/route.ts";
 
@@ -17,15 +17,9 @@ export interface Exchange {
 }
 
 export function exchangeOf(request: Request, response: Response): Exchange {
-  const gone = new AbortController();
-  if (response.destroyed) gone.abort(clientLeft());
-  response.once("close", () => {
-    if (!response.writableFinished) gone.abort(clientLeft());
-  });
-  return { request, response, signal: gone.signal, logger: localsOf(response).logger };
+  const signal = clientSignal(response);
+  return { request, response, signal, logger: localsOf(response).logger };
 }
-
-const clientLeft = () => new ActorError("cancelled", "The client has left");
 
 /** Names the request in logs and metrics: paths of a closed list. */
 export function nameRoute(response: Response, id: string, end: string): void {

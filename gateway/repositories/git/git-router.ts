@@ -146,13 +146,17 @@ function pushPack(parts: RouterParts) {
 function meter({ response }: Exchange, operation: "fetch" | "push"): void {
   const startedAt = performance.now();
   response.once("close", () => {
-    const { refusal } = localsOf(response);
-    const isRefused = refusal !== undefined && ERRORS[refusal].status < 500;
-    const outcome =
-      response.writableFinished && !refusal ? "done" : isRefused ? "refused" : "failed";
+    const outcome = outcomeOf(response);
     countWork("git_operations_total", { operation, outcome });
     timeWork("git_operation_seconds", { operation }, performance.now() - startedAt);
   });
+}
+
+function outcomeOf(response: Response): "done" | "left" | "refused" | "failed" {
+  const { refusal } = localsOf(response);
+  if (refusal === undefined) return response.writableFinished ? "done" : "left";
+  if (refusal === "cancelled") return "left";
+  return ERRORS[refusal].status < 500 ? "refused" : "failed";
 }
 
 function beginExchange({ request, response }: Exchange, service: Service): void {

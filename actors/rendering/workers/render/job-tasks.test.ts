@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { expect } from "chai";
 import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
+import { TASK_RUN_MS_MAX, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import { RENDER_JOB_RESERVED_BYTES } from "../../../../schemas/rendering/limits.ts";
 import {
   type JobResult,
@@ -21,6 +21,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { JOB_STORING_MS, JobTasks } from "./job-tasks.ts";
+import { NoRequestKey } from "./request-keys.ts";
 
 const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);
@@ -186,12 +187,19 @@ describe("JobTasks", () => {
 
   it("run() opens no page if the key opens nothing, and tries again if nobody can open it now", async () => {
     const scene = new Scene(pieces(1, 10), 10);
-    for (const thrown of [new ActorError("internal_error", "no key"), new Error("nobody")]) {
-      scene.openKey = () => {
-        throw thrown;
-      };
-      expect(await scene.run().catch((error) => error)).to.equal(thrown);
-    }
+    const nobody = new Error("nobody");
+    scene.openKey = () => {
+      throw nobody;
+    };
+    expect(await scene.run({ attempt: TASK_TRIES_MAX }).catch((error) => error)).to.equal(nobody);
+    const noKey = new NoRequestKey("no key");
+    scene.openKey = () => {
+      throw noKey;
+    };
+    const runs = (attempt: number) => scene.run({ attempt }).catch((error) => error);
+    expect(await runs(TASK_TRIES_MAX - 1)).to.equal(noKey);
+    const last = await runs(TASK_TRIES_MAX);
+    expect([last.code, last.message]).to.deep.equal(["internal_error", "no key"]);
     scene.openKey = newRequestKey;
     expect(await scene.run().catch((error) => error.name)).to.equal("OperationError");
     expect(scene.signal).to.equal(undefined);

@@ -1,7 +1,7 @@
 /** Runs the jobs of accounts. Each job runs like its synchronous call, but the worker stores the response. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { TASK_RUN_MS_MAX } from "../../../../schemas/limits.ts";
+import { TASK_RUN_MS_MAX, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import {
   type AnswerForm,
   answerFormOf,
@@ -26,7 +26,7 @@ import type { ObjectStore } from "../../../runtime/store/object-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
 import { failed } from "./render-tasks.ts";
-import type { RequestKeys } from "./request-keys.ts";
+import { NoRequestKey, type RequestKeys } from "./request-keys.ts";
 
 /**
  * The time that a task has left once its page's time is over: to close the page, store the result and report the end.
@@ -77,7 +77,7 @@ export class JobTasks {
     void this.#watch(job, task, cancelled, finished.signal);
     try {
       const signal = AbortSignal.any([task.signal, cancelled.signal]);
-      const parameters = await this.#parametersOf(job, { call, requestKey }, signal);
+      const parameters = await this.#parametersOf(job, { call, requestKey }, { ...task, signal });
       const input = { account: job.account, parameters, deadlineAt, cacheTtlS };
       const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
       const form = answerFormOf(call, parameters);
@@ -106,7 +106,7 @@ export class JobTasks {
   async #parametersOf(
     { account, id }: Job,
     { call, requestKey }: { call: RenderCall; requestKey: string | undefined },
-    signal: AbortSignal,
+    { attempt, signal }: Pick<TaskContext, "attempt" | "signal">,
   ) {
     const stored = await this.#parts.objects
       .get(requestObjectOf(account, id), signal)
@@ -119,7 +119,9 @@ export class JobTasks {
         ? bytes
         : await decryptRequest(
             bytes,
-            await this.#parts.requestKeys.open({ account, job: id, sealed: requestKey }),
+            await this.#parts.requestKeys
+              .open({ account, job: id, sealed: requestKey })
+              .catch((error) => throwAt(attempt, error)),
           );
     const text = Buffer.from(request).toString();
     const { success, data } = requestOf(call).safeParse(JSON.parse(text));
@@ -176,6 +178,12 @@ export class JobTasks {
       return;
     }
   }
+}
+
+/** Lets the task retry, and says at its last try what was missing. */
+function throwAt(attempt: number, error: unknown): never {
+  const isLast = error instanceof NoRequestKey && attempt >= TASK_TRIES_MAX;
+  throw isLast ? new ActorError("internal_error", error.message) : error;
 }
 
 /** Reports a job that has failed, and its browser time. */

@@ -1,5 +1,4 @@
 /** Opens the keys of jobs' requests: a process of the role `actors` does it, since it has the key of secrets. */
-import { ActorError } from "../../../../schemas/errors.ts";
 import {
   REQUEST_KEY_SUBJECT,
   RequestKeyAnswer,
@@ -10,6 +9,9 @@ import type { Bus } from "../../../runtime/bus/bus.ts";
 
 const ANSWER_MS_MAX = 5_000;
 
+/** No key of the process that answered opens it. */
+export class NoRequestKey extends Error {}
+
 export class RequestKeys {
   readonly #bus: Bus;
 
@@ -17,7 +19,10 @@ export class RequestKeys {
     this.#bus = bus;
   }
 
-  /** Resolves with the key. Rejects with a refusal if no key opens it, and with another error if the task may retry. */
+  /**
+   * Resolves with the key. All errors let the task retry: while the platform's key is rotated, the process that answered
+   * may lack a key that the others have.
+   */
   async open(question: RequestKeyQuestion): Promise<string> {
     const payload = JSON.stringify(question);
     const asked = await ask(this.#bus, REQUEST_KEY_SUBJECT, payload, { timeoutMs: ANSWER_MS_MAX });
@@ -25,6 +30,6 @@ export class RequestKeys {
       throw new Error("Cannot open request of a job: no actors answer");
     const answer = RequestKeyAnswer.parse(JSON.parse(asked.answer.string()));
     if ("key" in answer) return answer.key;
-    throw new ActorError("internal_error", "Cannot run job: its request cannot be decrypted");
+    throw new NoRequestKey("Cannot run job: the actors that were asked have no key of its request");
   }
 }

@@ -1,0 +1,25 @@
+import { expect } from "chai";
+import { exactAddressOf, networkOf } from "./network-of.ts";
+
+describe("networkOf", () => {
+  it("is the IPv4 address, or the /64 of an IPv6 address, with a port or without", () => {
+    for (const text of ["203.0.113.1", "203.0.113.1:4711", "::ffff:203.0.113.1"]) {
+      expect([networkOf(text), exactAddressOf(text)], text).to.deep.equal([
+        ...["203.0.113.1", "203.0.113.1"],
+      ]);
+    }
+    for (const text of ["2001:db8::1", "[2001:db8::1]:80", "[2001:db8::1]"]) {
+      expect([networkOf(text), exactAddressOf(text)], text).to.deep.equal([
+        ...["20010db800000000", "2001:db8::1"],
+      ]);
+    }
+    expect(networkOf("2001:db8::2")).to.equal(networkOf("2001:db8::1"));
+    expect(networkOf("2001:db8:0:1::1")).to.not.equal(networkOf("2001:db8::1"));
+  });
+
+  it("tells unreadable addresses apart", () => {
+    expect(networkOf("one.example")).to.not.equal(networkOf("two.example"));
+    expect(networkOf("one.example")).to.equal(networkOf("one.example"));
+    expect(exactAddressOf("one.example")).to.not.equal(exactAddressOf("two.example"));
+  });
+});
