@@ -353,7 +353,7 @@ describe("trunkline for apps", function () {
       "--to",
       "2",
     ]);
-    expect(all).to.match(/^\d deliver(y|ies) comes? again\n$/);
+    expect(all).to.match(/^replays \d deliver(y|ies)\n$/);
     expect((await folder.run(["deliveries", "replay", ...agent])).code).to.equal(2);
     const odd = await folder.run(["deliveries", "list", ...agent, "--status", "lost"]);
     expect(odd.code).to.equal(1);
