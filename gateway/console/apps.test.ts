@@ -5,7 +5,7 @@ import { ConsoleWorld } from "./testing/console-world.ts";
 
 const BUNDLE = `
 import { Agent, routeAgentRequest } from "trunkline/agents";
-class Repo extends Agent {
+export class Repo extends Agent {
   initialState = { events: 0, note: "" };
   onStart() { this.sql\`CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, body TEXT)\`; }
   async onRequest(request) {

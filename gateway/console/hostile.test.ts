@@ -11,7 +11,7 @@ import { HOSTILE_CORPUS } from "./testing/hostile-texts.ts";
 const SECRET = "the provider's secret";
 const BUNDLE = `
 import { Agent, routeAgentRequest } from "trunkline/agents";
-class Repo extends Agent {
+export class Repo extends Agent {
   onStart() { this.sql\`CREATE TABLE IF NOT EXISTS texts (text TEXT)\`; }
   async onRequest(request) {
     const texts = await request.json();
