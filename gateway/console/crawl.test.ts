@@ -121,10 +121,27 @@ describe("crawls in the console", function () {
     await world.says("No crawl has this state");
   });
 
-  it("cancels a crawl", async () => {
+  it("says why a crawl cannot be followed, and cancels it", async () => {
     const json = { url: `${origin}/held`, render: false, maxAge: 0 };
     const { body } = await world.platform.rest("POST", "/browser-rendering/crawl", json);
-    await world.open(`crawls/${body.result}`, "Crawl");
+    {
+      await using _refused = await world.intercept(
+        (request) => request.url().endsWith("/events"),
+        (request) =>
+          void request.respond({
+            status: 429,
+            contentType: "application/json",
+            body: JSON.stringify({ errors: [{ code: 10_429, message: "Too many requests" }] }),
+          }),
+      );
+      await world.open(`crawls/${body.result}`, "Crawl");
+      // It does not ask again by itself.
+      await world.says("the limit of requests counts for the whole account");
+    }
+    const asked = world.page.waitForRequest((request) => request.url().endsWith("/events"));
+    await world.press("Try again");
+    await asked;
+    await world.page.waitForFunction('!document.querySelector("[role=alert]")');
     await world.openDialog("Cancel the crawl");
     await world.confirm("Cancel the crawl");
     await world.says("cancelled");

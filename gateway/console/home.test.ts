@@ -16,9 +16,34 @@ describe("home of the console", function () {
     await world.says("All is well");
     await world.says("Browser time today");
     await world.says("API token made");
-    const text = await world.text();
-    expect(text).to.contain(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
+    // The quick starts wait for every list above them.
+    await world.says(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
     await world.audit("home");
+  });
+
+  it("says that the platform answers in no words of its own, where a proxy stands before it", async () => {
+    {
+      await using _proxy = await world.intercept(
+        (request) => new URL(request.url()).pathname === "/healthz",
+        (request) =>
+          void request.respond({ status: 502, contentType: "text/html", body: "<h1>502" }),
+      );
+      await world.open("", "Home");
+      await world.says("The answer has the status 502, and says nothing that can be shown.");
+    }
+    await world.open("", "Home");
+    await world.says("All is well");
+  });
+
+  it("says why it did not sign out, and signs out then", async () => {
+    await world.page.setOfflineMode(true);
+    await world.press("Sign out");
+    await world.says("The platform cannot be reached. Is it running?");
+    world.checkFaults();
+    await world.page.setOfflineMode(false);
+    await world.press("Sign out");
+    await world.heading("Sign in");
+    await world.signIn();
   });
 
   it("gives nothing to a page at another port of its host, to which browsers send the cookie", async () => {

@@ -1,11 +1,19 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { HTTPRequest } from "puppeteer-core";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
+import { account } from "../../schemas/account/account.ts";
+import { user } from "../../schemas/account/user.ts";
 import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
+
+/** More than one page of the list has. */
+const ACCOUNTS = 101;
 
 describe("requests and operation in the console", function () {
   this.timeout(240_000);
@@ -92,10 +100,18 @@ describe("requests and operation in the console", function () {
 
   it("sends a dead letter again, and drops it", async () => {
     await world.open("operator/dead-letters", "Operator");
-    await world.press("Retry #1");
+    const sent: string[] = [];
+    const note = (request: HTTPRequest) => {
+      if (request.method() === "POST") sent.push(new URL(request.url()).pathname);
+    };
+    world.page.on("request", note);
+    const retry = await world.page.waitForSelector('aria/Retry #1[role="button"]');
+    await retry?.click({ count: 2 });
     await world.says("#1 is sent again.");
     // The receiver refuses the message again, which makes another letter.
     await world.says("#2 browserUsed");
+    world.page.off("request", note);
+    expect(sent).to.deep.equal(["/v4/installation/dead-letters/1/retry"]);
     await world.openDialog("Drop #2");
     await world.confirm("Drop #2");
     await world.says("#2 is dropped.");
@@ -114,6 +130,30 @@ describe("requests and operation in the console", function () {
     await world.heading("Operator");
     await world.says("#3 was gone already: somebody else has sent it again or dropped it.");
     await world.says("There is no dead letter");
+    await world.page.reload();
+    await world.says("There is no dead letter");
+    expect(await world.text()).to.not.contain("#3 was gone already");
+  });
+
+  it("offers all accounts of a person, on however many pages their list is", async () => {
+    const { body } = await world.platform.rest("GET", "/members");
+    const userId: string = body.result[0].id;
+    const { email } = world.platform.credentials.user;
+    const actors = new BusActorClient(bus, systemClock);
+    const roles = ["Administrator" as const];
+    await Promise.all(
+      Array.from({ length: ACCOUNTS }, async (_, number) => {
+        const accountId = number.toString(16).padStart(32, "0");
+        const owner = { userId, email, roles };
+        await actors.call(account, accountId, "open", { name: `Harbour ${number}`, owner });
+        await actors.send(user, email, "joined", { userId, accountId, roles });
+      }),
+    );
+    const count = async () => (await actors.call(user, email, "get", {})).accounts.length;
+    await until("they belong to all", async () => (await count()) === ACCOUNTS + 1);
+    await world.open("", "Home");
+    const offered = 'document.querySelectorAll(".account-picker option").length';
+    expect(await world.page.evaluate(offered)).to.equal(ACCOUNTS + 1);
   });
 
   it("names another administrator by address and id, and hides all of it from other people", async () => {

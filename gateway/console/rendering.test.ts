@@ -2,6 +2,9 @@ import { expect } from "chai";
 import { ConsoleWorld } from "./testing/console-world.ts";
 import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 
+/** Longer than the interval at which the list of jobs is read. */
+const SLOW_MS = 3_000;
+
 describe("rendering in the console", function () {
   this.timeout(240_000);
   let world: ConsoleWorld;
@@ -21,6 +24,18 @@ describe("rendering in the console", function () {
     await world.type("Scale", "1.5");
     expect((await rendered()).toString()).to.equal("%PDF-");
     await world.audit("rendering-pdf");
+    const wait = await world.page.waitForSelector('aria/Wait until[role="combobox"]');
+    expect(await wait?.select("settled")).to.deep.equal(["settled"]);
+    await world.choose("JSON", "radio");
+    expect(await world.page.evaluate('document.querySelector("textarea").value')).to.contain(
+      '"waitUntil": "settled"',
+    );
+    await world.fill("Body", '{"html": "x", "pdfOptions": {"landscape": "yes"}}');
+    await world.choose("Form", "radio");
+    await world.press("Render");
+    await world.page.waitForFunction(
+      `document.querySelector('[type="checkbox"][aria-invalid="true"]')?.closest("label").querySelector(".fault")`,
+    );
   });
 
   it("takes a screenshot with options as JSON", async () => {
@@ -89,6 +104,44 @@ describe("rendering in the console", function () {
     await world.says("cancelled");
     await world.page.select("select", "failed");
     await world.says("No job is in this state");
+  });
+
+  it("shows answers that take longer than the interval of reads", async () => {
+    await using _answers = await world.intercept(
+      (request) => request.url().includes("/browser-rendering/jobs"),
+      (request) => setTimeout(() => void request.continue().catch(() => {}), SLOW_MS),
+    );
+    await world.open("rendering/jobs", "Rendering jobs");
+    await world.says("completed");
+  });
+
+  it("says that the console is at fault where it cannot read an answer", async () => {
+    await using _answers = await world.intercept(
+      (request) => request.url().includes("/browser-rendering/jobs"),
+      (request) => void request.respond({ status: 200, contentType: "text/html", body: "<h1>Hi" }),
+    );
+    await world.open("rendering/jobs", "Rendering jobs");
+    await world.says("This is a fault of the console: reload the page.");
+  });
+
+  it("names the file of a screenshot in base64 as text", async () => {
+    const { url, accountId, credentials } = world.platform;
+    await fetch(`${url}/v4/accounts/${accountId}/browser-rendering/screenshot`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${credentials.api_token}`,
+        "content-type": "application/json",
+        prefer: "respond-async",
+      },
+      body: JSON.stringify({ html: "x", screenshotOptions: { encoding: "base64" } }),
+    });
+    await world.open("rendering/jobs", "Rendering jobs");
+    await world.page.evaluate(
+      "HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }",
+    );
+    await world.press("Download screenshot");
+    await world.page.waitForFunction("window.savedAs");
+    expect(await world.page.evaluate("window.savedAs")).to.equal("screenshot.txt");
   });
 
   it("shows the browser time that was used, by day", async () => {

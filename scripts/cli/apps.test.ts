@@ -353,7 +353,7 @@ describe("trunkline for apps", function () {
       "--to",
       "2",
     ]);
-    expect(all).to.match(/^\d deliver(y|ies) comes? again\n$/);
+    expect(all).to.match(/^replays \d deliver(y|ies)\n$/);
     expect((await folder.run(["deliveries", "replay", ...agent])).code).to.equal(2);
     const odd = await folder.run(["deliveries", "list", ...agent, "--status", "lost"]);
     expect(odd.code).to.equal(1);
@@ -393,7 +393,7 @@ describe("trunkline for apps", function () {
   it("delete asks for confirmation, and without a terminal requires --force", async () => {
     const asked = await folder.run(["delete"]);
     expect(asked.code).to.equal(2);
-    expect(asked.stderr).to.match(/^Cannot ask whether hooks is to be deleted/);
+    expect(asked.stderr).to.match(/^Cannot ask for confirmation: .* --force to delete hooks/);
     expect(await folder.succeed(["delete", "--force"])).to.equal("Deleted hooks\n");
     const gone = await folder.run(["versions"]);
     expect(gone.code).to.equal(1);

@@ -32,13 +32,13 @@ const DEADLINE_MS = 50_000;
 const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
 
 /** A cache whose bus is away. */
-export const lostCache = new RenderCache({
+const lostCache = new RenderCache({
   store: { get: async () => undefined, put: async () => false },
   clock: systemClock,
 });
 
 /** For workers whose jobs come from no gateway. */
-export const noRequestKeys = {
+const noRequestKeys = {
   open: async () => {
     throw new Error("no request of a job is encrypted here");
   },
@@ -98,7 +98,7 @@ export async function startPrint(
     : await printPdf(pool, task, { signal, clock });
 }
 
-export class Pdf {
+class Pdf {
   readonly bytes: Buffer;
   readonly trailer: ReturnType<PrintedPdf["trailer"]>;
   readonly #source: string;

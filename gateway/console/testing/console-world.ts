@@ -3,7 +3,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import puppeteer, { type Browser, type HTTPRequest, type Page } from "puppeteer-core";
 import { AppPlatform } from "../../../scripts/testing/app-platform.ts";
 import { findChromium } from "../../../scripts/tools.ts";
 
@@ -72,6 +72,26 @@ export class ConsoleWorld implements AsyncDisposable {
     await this.fill("Password", password);
     await this.press("Sign in");
     await this.heading("Home");
+  }
+
+  /** Has `instead` answer or hold back the requests that fit, until what is returned is disposed of. */
+  async intercept(
+    fits: (request: HTTPRequest) => boolean,
+    instead: (request: HTTPRequest) => void,
+  ): Promise<AsyncDisposable> {
+    const { page } = this;
+    const take = (request: HTTPRequest) => {
+      if (fits(request)) instead(request);
+      else void request.continue();
+    };
+    await page.setRequestInterception(true);
+    page.on("request", take);
+    return {
+      async [Symbol.asyncDispose]() {
+        page.off("request", take);
+        await page.setRequestInterception(false);
+      },
+    };
   }
 
   /** Opens a second browser in which the owner is signed in. */

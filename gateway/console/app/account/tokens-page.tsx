@@ -26,7 +26,7 @@ export const accountTabs = (current: (typeof TABS)[number][0]) => ({
   ...{ label: "Account", pages: TABS, current },
 });
 
-export const TONES: Readonly<Record<WireToken["status"], Tone>> = {
+const TONES: Readonly<Record<WireToken["status"], Tone>> = {
   ...{ active: "good", disabled: "quiet", expired: "bad" },
 };
 
@@ -71,7 +71,7 @@ export function TokensPage() {
   );
 }
 
-export const permissionsOf = ({ policies }: Pick<WireToken, "policies">): string[] =>
+const permissionsOf = ({ policies }: Pick<WireToken, "policies">): string[] =>
   policies.flatMap((policy) => policy.permission_groups.map(({ id }) => id));
 
 function openedBy(token: WireToken): string {
@@ -92,8 +92,8 @@ const EXPIRIES = [
   ["365", "In 1 year"],
 ] as const;
 
-/** What the account may give to tokens. */
-export const useGroups = () =>
+/** The permissions that the account may give to tokens. */
+const useGroups = () =>
   useRest<PermissionGroup[]>(useAccount().restPath("/tokens/permission_groups?per_page=50"));
 
 export function NewTokenPage() {
@@ -156,11 +156,11 @@ export function NewTokenPage() {
 }
 
 /** Refuses in the words of the page: a person knows no policies. */
-export function checkChosen(permissions: readonly string[]): void {
+function checkChosen(permissions: readonly string[]): void {
   if (permissions.length === 0) throw refuse("Choose at least one permission.");
 }
 
-export const policyOf = (permissions: readonly string[]) => ({
+const policyOf = (permissions: readonly string[]) => ({
   effect: "allow",
   permission_groups: permissions.map((id) => ({ id })),
 });

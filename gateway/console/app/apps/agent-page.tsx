@@ -34,7 +34,7 @@ export function AgentPage({ parameters }: PageParameters) {
       }
       actions={() => <ButtonLink to={webhooksPlace(place)}>Deliveries</ButtonLink>}
     >
-      {(agent) => (
+      {(agent, _reload, error) => (
         <>
           <div class="columns">
             <Card title="Now">
@@ -47,7 +47,7 @@ export function AgentPage({ parameters }: PageParameters) {
                 }}
               />
             </Card>
-            <StateCard agent={agent} />
+            <StateCard agent={agent} isLive={error === undefined} />
           </div>
           <QueryCard place={place} tables={agent.tables} />
           {may("apps.write") && <CallCard place={place} />}
@@ -59,9 +59,14 @@ export function AgentPage({ parameters }: PageParameters) {
   );
 }
 
-function StateCard({ agent: { state, state_chars: chars } }: { agent: WireAgent }) {
+interface StateProps {
+  agent: WireAgent;
+  isLive: boolean;
+}
+
+function StateCard({ agent: { state, state_chars: chars }, isLive }: StateProps) {
   return (
-    <Card title="State" actions={<Badge tone="good">live</Badge>}>
+    <Card title="State" actions={isLive && <Badge tone="good">live</Badge>}>
       {chars === 0 ? (
         <p class="quiet">No state was set yet.</p>
       ) : state === null ? (
@@ -104,7 +109,7 @@ function Work({ title, noun, work }: WorkProps) {
   );
 }
 
-export function CallCard({ place }: { place: AgentPlace }) {
+function CallCard({ place }: { place: AgentPlace }) {
   const { restPath } = useAccount();
   const form = useForm({ method: "", arguments: "[]" });
   const [answer, setAnswer] = useState<{ result: unknown }>();
@@ -149,7 +154,7 @@ interface QueryProps {
   tables: WireAgent["tables"];
 }
 
-export function QueryCard({ place, tables }: QueryProps) {
+function QueryCard({ place, tables }: QueryProps) {
   const { restPath, may } = useAccount();
   const form = useForm({ sql: "SELECT name FROM sqlite_schema" });
   const [found, setFound] = useState<WireQueryRows>();

@@ -27,7 +27,7 @@ const TABS = [
   ["/secrets", "Secrets"],
 ] as const;
 
-/** What the pages of one app begin with. */
+/** The common head of an app's pages. */
 export const appFrame = (app: string, current: (typeof TABS)[number][0]) => ({
   title: app,
   above: ["Apps and agents", "apps"] as const,

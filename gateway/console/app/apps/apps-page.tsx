@@ -66,7 +66,7 @@ export function AppsPage() {
   );
 }
 
-export function Serving({ version }: { version: number | null }) {
+function Serving({ version }: { version: number | null }) {
   if (version === null) return <Badge tone="quiet">nothing yet</Badge>;
   return <Badge tone="good">version {version}</Badge>;
 }

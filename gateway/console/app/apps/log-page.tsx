@@ -114,7 +114,7 @@ const WAIT_S = 20;
 const AGAIN_MS = 3_000;
 
 /** `path` is that of the log. While it is paused, nothing is asked. */
-export function useLog(path: string, isPaused: boolean) {
+function useLog(path: string, isPaused: boolean) {
   const [lines, setLines] = useState<WireAppLogLine[]>();
   const [error, setError] = useState<RestError>();
   useEffect(() => {

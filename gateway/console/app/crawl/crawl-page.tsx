@@ -2,12 +2,13 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatDuration, formatNumber } from "../lib/format.ts";
-import { eventsOf, queryOf, RestError } from "../lib/rest.ts";
+import { asRefusal, eventsOf, queryOf, RestError } from "../lib/rest.ts";
 import type { PageParameters } from "../lib/router.ts";
 import { type Reading, useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireCrawl, WireCrawlSummary } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
-import { Facts, Lines, Time } from "../parts/note.tsx";
+import { useCursors } from "../parts/list.tsx";
+import { ErrorNote, Facts, Lines, Time } from "../parts/note.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
 import { CrawlState } from "./crawls-page.tsx";
 import { Records } from "./records.tsx";
@@ -18,18 +19,17 @@ const PAGE = 20;
 export function CrawlPage({ parameters }: PageParameters) {
   const { restPath, may } = useAccount();
   const [status, setStatus] = useState("");
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const { cursor, restart, pagesBeside } = useCursors();
   const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(parameters.id ?? "")}`);
-  const query = queryOf({ limit: String(PAGE), status, cursor: cursors.at(-1) });
-  const { reading, progress, latest } = useCrawl(path, query);
+  const query = queryOf({ limit: String(PAGE), status, cursor });
+  const { reading, progress, latest, error, follow } = useCrawl(path, query);
   // The first record is where the crawl began; other lists of records do not have it.
   const start = useRef<string | undefined>(undefined);
-  if (status === "" && cursors.length === 0) start.current ??= reading.value?.records[0]?.url;
+  if (status === "" && cursor === undefined) start.current ??= reading.value?.records[0]?.url;
   const choose = (next: string) => {
     setStatus(next);
-    setCursors([]);
+    restart();
   };
-  const { cursor } = reading.value ?? {};
   const isRunning = reading.value?.status === "running";
   return (
     <Page
@@ -51,6 +51,7 @@ export function CrawlPage({ parameters }: PageParameters) {
       }
     >
       <Card title="Progress">
+        {error && <ErrorNote error={error} retry={follow} />}
         <Read reading={reading}>
           {(value) => <Progress value={{ ...value, ...progress }} latest={latest} />}
         </Read>
@@ -59,8 +60,7 @@ export function CrawlPage({ parameters }: PageParameters) {
         reading={reading}
         status={status}
         onStatus={choose}
-        previous={cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined}
-        next={cursor ? () => setCursors([...cursors, cursor]) : undefined}
+        {...pagesBeside(reading.value?.cursor)}
       />
     </Page>
   );
@@ -107,20 +107,26 @@ const RECONNECT_MS = 3_000;
 
 type CrawlProgress = Pick<WireCrawlSummary, "status" | "total" | "finished" | "skipped">;
 
-export interface FollowedCrawl {
+interface FollowedCrawl {
   reading: Reading<WireCrawl>;
   /** Newer than the reading while the crawl runs. */
   progress: CrawlProgress | undefined;
   /** Addresses that came in last, the newest first. */
   latest: readonly string[];
+  /** Why the crawl is not followed. */
+  error: RestError | undefined;
+  /** Tries again to follow it. */
+  follow(): void;
 }
 
 const LATEST_MAX = 5;
 
-export function useCrawl(path: string, query: string): FollowedCrawl {
+function useCrawl(path: string, query: string): FollowedCrawl {
   const reading = useRest<WireCrawl>(`${path}${query}`);
   const [progress, setProgress] = useState<CrawlProgress>();
   const [latest, setLatest] = useState<readonly string[]>([]);
+  const [error, setError] = useState<RestError>();
+  const [turn, setTurn] = useState(0);
   const hasNews = useRef(false);
   const isRunning = reading.value?.status === "running";
   const take = useCallback((event: string, data: Record<string, unknown>) => {
@@ -134,21 +140,28 @@ export function useCrawl(path: string, query: string): FollowedCrawl {
   useEffect(() => {
     if (!isRunning) return;
     const leaving = new AbortController();
-    void follow(`${path}/events`, leaving.signal, take);
+    setError(undefined);
+    const { signal } = leaving;
+    follow(`${path}/events`, signal, take).catch((thrown: unknown) => {
+      if (!signal.aborted) setError(asRefusal(thrown));
+    });
     return () => leaving.abort();
-  }, [path, isRunning]);
+  }, [path, isRunning, turn]);
   useInterval(
     () => {
-      if (!hasNews.current) return;
-      hasNews.current = false;
-      reading.reload();
+      if (hasNews.current && reading.refresh()) hasNews.current = false;
     },
     isRunning ? RECORDS_EVERY_MS : undefined,
   );
-  return { reading, progress: isRunning ? progress : undefined, latest };
+  return {
+    ...{ reading, latest },
+    progress: isRunning ? progress : undefined,
+    error: isRunning ? error : undefined,
+    follow: () => setTurn((before) => before + 1),
+  };
 }
 
-/** Follows until the crawl has finished, through restarts of the platform. */
+/** Follows until the crawl has finished, through restarts of the platform. Rejects where it may not be followed. */
 async function follow(
   path: string,
   signal: AbortSignal,
@@ -161,10 +174,10 @@ async function follow(
         if (event === "finished") return;
       }
     } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof RestError && error.status === 404) return;
+      if (error instanceof RestError && error.status >= 400 && error.status < 500) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    if (signal.aborted) return;
     // Without a stream, the next reading has the news.
     take("missed", {});
   }

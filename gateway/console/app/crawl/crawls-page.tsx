@@ -160,7 +160,7 @@ export function NewCrawlPage() {
   );
 }
 
-/** A number that is none is sent as it was typed: the platform says what is valid. */
+/** Sends an invalid number as typed, so that the platform names the valid range. */
 const numberOf = (text: string) => (Number.isNaN(Number(text)) ? text : Number(text));
 
 function requestOf({ url, limit, depth, formats, render, source, ...asked }: Asked) {

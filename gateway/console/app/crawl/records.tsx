@@ -11,7 +11,7 @@ import { Empty, State, type Tone } from "../parts/note.tsx";
 import { Card, Read } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
 
-export type WireRecord = WireCrawl["records"][number];
+type WireRecord = WireCrawl["records"][number];
 
 const TONES: Readonly<Record<WireRecord["status"], Tone>> = {
   queued: "busy",
@@ -125,7 +125,7 @@ interface View {
   language: string;
 }
 
-export function Preview({ record }: { record: WireRecord }) {
+function Preview({ record }: { record: WireRecord }) {
   const views = viewsOf(record);
   const [chosen, setChosen] = useState(views[0]?.name);
   const view = views.find(({ name }) => name === chosen) ?? views[0];

@@ -3,9 +3,9 @@
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { AccountContext, type AccountView } from "../lib/account.tsx";
-import { RestError } from "../lib/rest.ts";
+import { allOf, RestError, UNREACHABLE } from "../lib/rest.ts";
 import { matchPath, navigate, type PageParameters, type Pages, usePlace } from "../lib/router.ts";
-import { useRest } from "../lib/use-rest.ts";
+import { useLoaded, useRest } from "../lib/use-rest.ts";
 import type { WireAccount, WireMember, WireUser } from "../lib/wire.ts";
 import { ErrorNote, Skeleton } from "../parts/note.tsx";
 import { Page } from "../parts/page.tsx";
@@ -13,12 +13,10 @@ import { AREAS, type Area } from "./areas.ts";
 import { Navigation } from "./navigation.tsx";
 
 const REMEMBERED = "trunkline-account";
-/** As many as a person may belong to, and more than fit a menu. */
-const ACCOUNTS_PATH = "/accounts?per_page=50";
 
 export function Console() {
   const user = useRest<WireUser>("/user");
-  const accounts = useRest<WireAccount[]>(ACCOUNTS_PATH);
+  const accounts = useLoaded("accounts", (signal) => allOf<WireAccount>("/accounts", signal));
   const error = user.error ?? accounts.error;
   if (error) {
     const retry = () => {
@@ -104,7 +102,7 @@ const loaded = new Map<Area, Pages>();
 
 export const areaOf = (path: string) => AREAS.find((area) => area.path === path.split("/")[0]);
 
-export function AreaPage({ path }: { path: string }) {
+function AreaPage({ path }: { path: string }) {
   const area = areaOf(path);
   const [, setTurn] = useState(0);
   const [failure, setFailure] = useState<RestError>();
@@ -117,7 +115,10 @@ export function AreaPage({ path }: { path: string }) {
         loaded.set(area, pages);
         again();
       },
-      () => setFailure(new RestError(0, [{ message: "This part of the console did not load." }])),
+      () =>
+        setFailure(
+          new RestError(UNREACHABLE, [{ message: "This part of the console did not load." }]),
+        ),
     );
   };
   useEffect(load, [area]);

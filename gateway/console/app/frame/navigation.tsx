@@ -1,10 +1,12 @@
 /** The navigation: areas with their icons, the account, and the person. On narrow screens it opens by a button. */
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
+import { ask, refuse, resultOf } from "../lib/rest.ts";
 import { navigate, ROOT } from "../lib/router.ts";
 import type { WireSession } from "../lib/wire.ts";
+import { useAct } from "../parts/button.tsx";
 import { Link } from "../parts/link.tsx";
+import { ErrorNote } from "../parts/note.tsx";
 import { AREAS } from "./areas.ts";
 import { areaOf } from "./console.tsx";
 
@@ -72,24 +74,27 @@ function AccountPicker() {
 
 function PersonMenu() {
   const { user } = useAccount();
+  const { act, isBusy, error } = useAct(signOut);
   return (
     <div class="person">
       <p class="quiet">{user.email}</p>
       <p class="person-links">
         <a href={`${ROOT}/docs`}>API</a>
         <a href={`${ROOT}/profile`}>Profile</a>
-        <button type="button" class="plain" onClick={signOut}>
+        <button type="button" class="plain" aria-disabled={isBusy} onClick={act}>
           Sign out
         </button>
       </p>
+      {error && <ErrorNote error={error} />}
     </div>
   );
 }
 
 async function signOut(): Promise<void> {
-  const { result } = await ask<WireSession[]>({ path: "/user/sessions" });
-  const current = result.find(({ is_current: isCurrent }) => isCurrent);
-  if (current) await ask({ method: "DELETE", path: `/user/sessions/${current.id}` });
+  const sessions = await resultOf<WireSession[]>({ path: "/user/sessions" });
+  const current = sessions.find(({ is_current: isCurrent }) => isCurrent);
+  if (!current) throw refuse("Cannot sign out: the session of this browser is not in your list.");
+  await ask({ method: "DELETE", path: `/user/sessions/${current.id}` });
   location.assign(`${ROOT}/login`);
 }
 
@@ -113,7 +118,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-export function Icon({ name }: { name: IconName }) {
+function Icon({ name }: { name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 20 20" aria-hidden="true" focusable="false">
       <path d={PATHS[name]} />

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration, formatNumber } from "../lib/format.ts";
-import { curlOf } from "../lib/rest.ts";
+import { curlOf, sayingNothing } from "../lib/rest.ts";
 import { ROOT } from "../lib/router.ts";
 import { useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireStored, WireUsage } from "../lib/wire.ts";
@@ -39,13 +39,15 @@ type HealthState = { isReady: boolean; faults: string[] } | undefined;
 function Health() {
   const [state, setState] = useState<HealthState>();
   const read = async () => {
+    const response = await fetch(`${ROOT}/healthz`).catch(() => undefined);
+    if (!response) return setState({ isReady: false, faults: ["The platform cannot be reached."] });
     try {
-      const response = await fetch(`${ROOT}/healthz`);
       const { errors = [] } = await response.json();
       const faults = errors.map(({ message }: { message: string }) => message);
       setState({ isReady: response.ok, faults });
     } catch {
-      setState({ isReady: false, faults: ["The platform cannot be reached."] });
+      // A proxy before the platform answers in its own words.
+      setState({ isReady: false, faults: [sayingNothing(response)] });
     }
   };
   useEffect(() => void read(), []);
@@ -99,7 +101,7 @@ function Usage() {
   );
 }
 
-export function QuickStarts() {
+function QuickStarts() {
   const { account, restPath } = useAccount();
   const pdf = curlOf({
     method: "POST",
@@ -117,7 +119,7 @@ export function QuickStarts() {
       path: restPath("/artifacts/namespaces/default/repos"),
       json: { name: "hello" },
     }),
-    // What stands in a command line, everybody on the machine can see.
+    // Everybody on the machine can read a command line.
     'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $TOKEN" \\',
     `  git clone ${location.origin}${ROOT}/git/${account.id}/default/hello.git`,
   ].join("\n");

@@ -22,8 +22,9 @@ export function useAccount() {
     ...view,
     /** A path of the REST API in this account: `restPath("/tokens")`. */
     restPath: (path: string) => `/accounts/${account.id}${path}`,
-    /** Shows another page of this account: `go("oauth-clients")`. */
-    go: (path: string) => navigate(placeIn(account, path)),
+    /** Shows another page of this account: `go("oauth-clients")`. It says `said` once. */
+    go: (path: string, said?: string) =>
+      navigate(placeIn(account, path), said === undefined ? {} : { said }),
     may: (permission: string) => permissions === undefined || permissions.includes(permission),
   };
 }

@@ -47,9 +47,16 @@ export class RestError extends Error {
   }
 }
 
+/** Stands for a status where no answer came. */
+export const UNREACHABLE = 0;
+/** Stands for a status where the console itself went wrong. */
+export const CONSOLE_FAULT = -1;
+
 /** Returns what was thrown as a refusal: pages show no other kind of error. */
 export const asRefusal = (thrown: unknown) =>
-  thrown instanceof RestError ? thrown : new RestError(0, [{ message: String(thrown) }]);
+  thrown instanceof RestError
+    ? thrown
+    : new RestError(CONSOLE_FAULT, [{ message: String(thrown) }]);
 
 /** A refusal in the words of the page, beside the field of this pointer. */
 export const refuse = (message: string, pointer?: string) =>
@@ -59,8 +66,36 @@ export const refuse = (message: string, pointer?: string) =>
 export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promise<RestAnswer<T>> {
   const response = await send(request, signal);
   if (response.status === 204) return { result: undefined as T, info: {} };
-  const { result, result_info: info = {} } = await response.json();
-  return { result, info };
+  const text = await whole(response.text(), signal);
+  try {
+    const { result, result_info: info = {} } = JSON.parse(text);
+    return { result, info };
+  } catch {
+    const message = `Cannot read the answer: it has the status ${response.status}, and is no JSON.`;
+    throw new RestError(CONSOLE_FAULT, [{ message }], response.headers.get("x-request-id"));
+  }
+}
+
+/** Resolves to the body of an answer. Rejects with a RestError where the connection broke before its end. */
+export const whole = <T>(body: Promise<T>, signal?: AbortSignal): Promise<T> =>
+  body.catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new RestError(UNREACHABLE, [
+      { message: "The connection broke before the answer's end." },
+    ]);
+  });
+
+const PER_PAGE = 100;
+
+/** Resolves to all entries of a list, which it reads page after page. */
+export async function allOf<T>(path: string, signal?: AbortSignal): Promise<T[]> {
+  const all: T[] = [];
+  for (let page = 1; ; page++) {
+    const query = queryOf({ page: String(page), per_page: String(PER_PAGE) });
+    const { result, info } = await ask<T[]>({ path: path + query }, signal);
+    all.push(...result);
+    if (page >= (info.total_pages ?? 1)) return all;
+  }
 }
 
 /** Sends a request, and resolves to its result. */
@@ -95,7 +130,8 @@ export async function send(request: RestRequest, signal?: AbortSignal): Promise<
     ...(signal && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new RestError(0, [{ message: "The platform cannot be reached. Is it running?" }]);
+    const message = "The platform cannot be reached. Is it running?";
+    throw new RestError(UNREACHABLE, [{ message }]);
   });
   if (response.ok) return response;
   if (response.status === 401) leadToSignIn();
@@ -109,10 +145,13 @@ async function refusalOf(response: Response): Promise<RestError> {
     return new RestError(response.status, errors, id);
   } catch {
     // A proxy before the platform answers in its own words.
-    const message = `The answer has the status ${response.status}, and says nothing that can be shown.`;
-    return new RestError(response.status, [{ message }], id);
+    return new RestError(response.status, [{ message: sayingNothing(response) }], id);
   }
 }
+
+/** The message for an answer in words that are not the platform's. */
+export const sayingNothing = ({ status }: Response) =>
+  `The answer has the status ${status}, and says nothing that can be shown.`;
 
 /** The session has ended. After the sign-in, the person is back here. */
 function leadToSignIn(): void {
@@ -136,7 +175,7 @@ export function curlOf({ method = "GET", path, json, headers = {} }: RestRequest
 
 const quoted = (text: string) => text.replaceAll("'", `'\\''`);
 
-export interface ServerEvent {
+interface ServerEvent {
   event: string;
   data: string;
 }

@@ -14,7 +14,7 @@ export interface PageParameters {
   parameters: Readonly<Record<string, string>>;
 }
 
-export interface Place {
+interface Place {
   /** The path below the console, without slashes at its ends. */
   path: string;
   query: URLSearchParams;
@@ -27,7 +27,7 @@ function notify(): void {
   for (const listener of listeners) listener();
 }
 
-export function currentPlace(): Place {
+function currentPlace(): Place {
   const { pathname, search } = location;
   const path = pathname.slice(BASE.length).replace(/^\/+|\/+$/g, "");
   return { path, query: new URLSearchParams(search) };
@@ -44,13 +44,29 @@ export function usePlace(): Place {
   return place;
 }
 
+/** What the page says, at first what the page before gave it to say. */
+export function useSaid() {
+  const [said, setSaid] = useState<string>(() => history.state?.said ?? "");
+  // On the way back to this page, or after a reload, it is no news.
+  useEffect(() => history.replaceState(null, ""), []);
+  return [said, setSaid] as const;
+}
+
 /** Returns the address of a path below the console. */
 export const addressOf = (path: string) => (path === "" ? BASE : `${BASE}/${path}`);
 
-/** Shows another page. With `replace`, the way back skips this one. */
-export function navigate(path: string, { replace = false } = {}): void {
-  if (replace) history.replaceState(null, "", addressOf(path));
-  else history.pushState(null, "", addressOf(path));
+interface Navigation {
+  /** The way back skips this page. */
+  replace?: boolean;
+  /** What the other page says once. */
+  said?: string;
+}
+
+/** Shows another page. */
+export function navigate(path: string, { replace = false, said }: Navigation = {}): void {
+  const state = said === undefined ? null : { said };
+  if (replace) history.replaceState(state, "", addressOf(path));
+  else history.pushState(state, "", addressOf(path));
   notify();
   scrollTo(0, 0);
 }

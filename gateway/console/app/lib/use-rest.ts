@@ -12,8 +12,10 @@ export interface Reading<T> {
    * it.
    */
   hasAnswered: boolean;
-  /** Reads again now. */
+  /** Reads again now, and gives a read up that is on its way. */
   reload(): void;
+  /** Reads again unless a read is on its way, and returns whether it does. For what calls at an interval. */
+  refresh(): boolean;
 }
 
 /** Reads a path below /v4, and again at this interval. An undefined path reads nothing. */
@@ -38,11 +40,23 @@ function useReading<T>(
   const nothing: Shown = { of: undefined, value: undefined, info: {}, error: undefined };
   const [shown, setShown] = useState(nothing);
   const [turn, setTurn] = useState(0);
+  const isReading = useRef(false);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const refresh = useCallback(() => {
+    // An answer may take longer than the interval: given up at each call, it would never be shown.
+    if (isReading.current) return false;
+    reload();
+    return true;
+  }, []);
   useEffect(() => {
     if (key === undefined) return;
     const leaving = new AbortController();
-    const show = (next: (before: Shown) => Shown) => !leaving.signal.aborted && setShown(next);
+    isReading.current = true;
+    const show = (next: (before: Shown) => Shown) => {
+      if (leaving.signal.aborted) return;
+      isReading.current = false;
+      setShown(next);
+    };
     load(leaving.signal).then(
       ({ result: value, info }) => show(() => ({ of: key, value, info, error: undefined })),
       (thrown: unknown) =>
@@ -51,11 +65,14 @@ function useReading<T>(
           ...{ of: key, error: asRefusal(thrown) },
         })),
     );
-    return () => leaving.abort();
+    return () => {
+      leaving.abort();
+      isReading.current = false;
+    };
   }, [key, turn]);
-  useInterval(reload, key === undefined ? undefined : everyMs);
+  useInterval(refresh, key === undefined ? undefined : everyMs);
   const { value, info, error } = shown.of === key ? shown : nothing;
-  return { value, info, error, hasAnswered: shown.of !== undefined, reload };
+  return { value, info, error, hasAnswered: shown.of !== undefined, reload, refresh };
 }
 
 /** Calls back at this interval while the page is visible, and when it becomes visible. */

@@ -166,10 +166,10 @@ function Json({ value, label }: { value: unknown; label: string }) {
 }
 
 /** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
-export const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");
+const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");
 
 /** The data of a flow that must survive the sign-in and consent pages. */
-export interface Attempt {
+interface Attempt {
   clientId: string;
   accountId: string;
   method: string;
@@ -179,13 +179,13 @@ export interface Attempt {
 
 const STORED = "trunkline-try-it";
 
-export function storedAttempt(): Attempt | undefined {
+function storedAttempt(): Attempt | undefined {
   const text = sessionStorage.getItem(STORED);
   return text === null ? undefined : (JSON.parse(text) as Attempt);
 }
 
 /** Returns the address of the authorization request, and keeps what its answer must fit. */
-export async function beginAttempt(
+async function beginAttempt(
   about: Pick<Attempt, "clientId" | "accountId" | "method">,
   scopes: readonly string[],
 ): Promise<string> {
@@ -220,13 +220,13 @@ const base64Url = (bytes: Uint8Array) =>
     .replaceAll("/", "_")
     .replace(/=+$/, "");
 
-export interface OAuthAnswer {
+interface OAuthAnswer {
   status: number;
   body: Record<string, unknown>;
 }
 
 /** Asks an endpoint of the authorization server as the client. */
-export async function askAsClient(
+async function askAsClient(
   endpoint: "token" | "introspect",
   fields: Record<string, string>,
   { clientId, method, secret }: { clientId: string; method: string; secret: string },

@@ -1,9 +1,8 @@
 /** Messages that failed at every try. An administrator can read, resend or drop each. */
-import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted } from "../lib/format.ts";
 import { ask, RestError } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { type PageParameters, useSaid } from "../lib/router.ts";
 import type { WireDeadLetter, WireWholeDeadLetter } from "../lib/wire.ts";
 import { ActButton } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -14,17 +13,12 @@ import { Card, Page, RestPage } from "../parts/page.tsx";
 import { operatorFrame } from "./operator-page.tsx";
 
 const LETTERS = "/installation/dead-letters";
-export const letterPath = (sequence: string | number) =>
-  `${LETTERS}/${encodeURIComponent(sequence)}`;
-
-/** What came of the letter whose page led back to the list. */
-const outcome = { text: "" };
-export const keepOutcome = (text: string) => Object.assign(outcome, { text });
+const letterPath = (sequence: string | number) => `${LETTERS}/${encodeURIComponent(sequence)}`;
 
 export function DeadLettersPage() {
   const letters = useList<WireDeadLetter>(LETTERS, { everyMs: 5_000, cursorName: "after" });
-  const [said, setSaid] = useState(outcome.text);
-  outcome.text = "";
+  // At first the outcome of a letter whose page led back here.
+  const [said, setSaid] = useSaid();
   return (
     <Page {...operatorFrame("operator/dead-letters")}>
       <p class={said ? "note hint-note" : "hidden"} role="status">
@@ -66,7 +60,7 @@ export function DeadLettersPage() {
   );
 }
 
-export const requestOf = ({ request_id: id }: WireDeadLetter) =>
+const requestOf = ({ request_id: id }: WireDeadLetter) =>
   id === null ? "–" : <RequestLink id={id} />;
 
 interface ActionsProps {
@@ -75,7 +69,7 @@ interface ActionsProps {
   said: (text: string) => void;
 }
 
-export function LetterActions({ sequence, said }: ActionsProps) {
+function LetterActions({ sequence, said }: ActionsProps) {
   const path = letterPath(sequence);
   const act = (method: "POST" | "DELETE", below: string, done: string) => async () => {
     try {
@@ -116,13 +110,7 @@ export function DeadLetterPage({ parameters: { sequence = "" } }: PageParameters
       title={`Dead letter #${sequence}`}
       above={["Dead letters", LIST]}
       actions={(letter) => (
-        <LetterActions
-          sequence={letter.sequence}
-          said={(text) => {
-            keepOutcome(text);
-            go(LIST);
-          }}
-        />
+        <LetterActions sequence={letter.sequence} said={(text) => go(LIST, text)} />
       )}
     >
       {(letter) => (

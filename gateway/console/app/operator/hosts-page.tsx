@@ -19,9 +19,7 @@ export function HostsPage() {
       {({ hosts, unowned_shards: unowned }) => (
         <>
           {unowned.length > 0 && (
-            <Alarm
-              title={`Nobody answers for ${counted(unowned.length, "shard")}: ${ranges(unowned)}.`}
-            >
+            <Alarm title={`No host owns ${counted(unowned.length, "shard")}: ${ranges(unowned)}.`}>
               Another host takes them within seconds. If none does, start one.
             </Alarm>
           )}

@@ -1,6 +1,6 @@
 /** Buttons that act, download or copy, and values to copy. */
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import {
   type Act,
   asRefusal,
@@ -9,6 +9,7 @@ import {
   type RestError,
   type RestRequest,
   send,
+  whole,
 } from "../lib/rest.ts";
 import { ErrorNote } from "./note.tsx";
 
@@ -18,21 +19,38 @@ interface ButtonProps {
   /** The main act of its surroundings. */
   isMain?: boolean | undefined;
   isDisabled?: boolean | undefined;
+  /** What it began still runs. It keeps the focus, which a disabled button loses. */
+  isBusy?: boolean | undefined;
   label?: string | undefined;
 }
 
-export function Button({ children, onClick, isMain, isDisabled, label }: ButtonProps) {
+export function Button({ children, onClick, isMain, isDisabled, isBusy, label }: ButtonProps) {
   return (
     <button
       type="button"
       class={`small ${isMain ? "" : "second"}`}
       disabled={isDisabled}
+      aria-disabled={isBusy}
       aria-label={label}
       onClick={onClick}
     >
       {children}
     </button>
   );
+}
+
+/** Does one thing at a time, and keeps why it failed until it is begun again. */
+export function useAct(perform: () => Promise<void>) {
+  const [error, setError] = useState<RestError>();
+  const [isBusy, setBusy] = useState(false);
+  const act = async () => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    await perform().catch((thrown: unknown) => setError(asRefusal(thrown)));
+    setBusy(false);
+  };
+  return { act, isBusy, error };
 }
 
 interface ActProps {
@@ -47,24 +65,25 @@ interface ActProps {
 /** Makes one request, and shows its outcome beside the button. */
 export function ActButton({ request, label, said: success, isDisabled, done }: ActProps) {
   const [said, setSaid] = useState("");
-  const act = async () => {
+  const { act, isBusy, error } = useAct(async () => {
+    setSaid("");
     try {
       await perform(request);
       setSaid(success);
-    } catch (thrown) {
-      setSaid(asRefusal(thrown).message);
+    } finally {
+      // What is shown may be older than a refusal.
+      done();
     }
-    // What is shown may be older than the refusal.
-    done();
-  };
+  });
   return (
     <>
       <span class={said ? "quiet" : "hidden"} role="status">
         {said}
       </span>{" "}
-      <Button onClick={act} isDisabled={isDisabled}>
+      <Button onClick={act} isDisabled={isDisabled} isBusy={isBusy}>
         {label}
       </Button>
+      {error && <ErrorNote error={error} />}
     </>
   );
 }
@@ -77,22 +96,22 @@ interface DownloadProps {
   name: string;
 }
 
+/** A browser may begin to save after the turn of the click. */
+const REVOKE_MS = 60_000;
+
 /** Saves a file of the REST API. A plain link could not send the header of the session. */
 export function DownloadButton({ label, path, name }: DownloadProps) {
-  const [error, setError] = useState<RestError>();
-  const save = async () => {
-    setError(undefined);
-    try {
-      const url = URL.createObjectURL(await (await send({ path })).blob());
-      Object.assign(document.createElement("a"), { href: url, download: name }).click();
-      URL.revokeObjectURL(url);
-    } catch (thrown) {
-      setError(asRefusal(thrown));
-    }
-  };
+  const { act, isBusy, error } = useAct(async () => {
+    const response = await send({ path });
+    const url = URL.createObjectURL(await whole(response.blob()));
+    Object.assign(document.createElement("a"), { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), REVOKE_MS);
+  });
   return (
     <>
-      <Button onClick={save}>{label}</Button>
+      <Button onClick={act} isBusy={isBusy}>
+        {label}
+      </Button>
       {error && <ErrorNote error={error} />}
     </>
   );
@@ -102,16 +121,17 @@ const SHOWN_MS = 2_000;
 
 /** Copies a text, and says so to everybody. */
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
-  const [state, setState] = useState<"" | "copied" | "failed">("");
-  const copy = async () => {
-    setState((await copyText(text)) ? "copied" : "failed");
-    setTimeout(() => setState(""), SHOWN_MS);
-  };
+  const [outcome, setOutcome] = useState<{ isCopied: boolean }>();
+  useEffect(() => {
+    if (!outcome) return;
+    const timer = setTimeout(() => setOutcome(undefined), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [outcome]);
+  const copy = async () => setOutcome({ isCopied: await copyText(text) });
+  const said = outcome?.isCopied ? "Copied" : "Select and copy it by hand";
   return (
     <Button onClick={copy}>
-      <span aria-live="polite">
-        {state === "copied" ? "Copied" : state === "failed" ? "Select and copy it by hand" : label}
-      </span>
+      <span aria-live="polite">{outcome ? said : label}</span>
     </Button>
   );
 }

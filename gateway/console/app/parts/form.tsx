@@ -102,7 +102,7 @@ export function Form<V extends Values<V>>(props: FormProps<V>) {
   };
   return (
     <FaultsContext.Provider value={error?.fields ?? new Map()}>
-      <form onSubmit={send} noValidate={false}>
+      <form onSubmit={send}>
         {form && <Fields form={form} fields={fields} />}
         {children}
         <p class={said ? "" : "hidden"} role="status">
@@ -144,6 +144,10 @@ function useFault(pointer: string): string | undefined {
   return own.map(([, message]) => message.replace(/^Cannot accept \S+: /, "")).join(" ");
 }
 
+/** The ids of the notes that a field has; undefined: none. */
+const describedBy = (id: string, hint: ComponentChildren, fault: string | undefined) =>
+  [hint ? `${id}-hint` : "", fault ? `${id}-fault` : ""].join(" ").trim() || undefined;
+
 interface OneProps<V> {
   field: Field<V>;
   value: Value;
@@ -155,9 +159,9 @@ function OneField<V>({ field, value, onChange }: OneProps<V>) {
   const id = useId();
   const fault = useFault(pointer);
   const notes = <Notes id={id} hint={hint} fault={fault} />;
-  const described = [hint ? `${id}-hint` : "", fault ? `${id}-fault` : ""].join(" ").trim();
+  const described = describedBy(id, hint, fault);
   if (typeof value === "boolean") {
-    return <Tick type="checkbox" {...{ label, hint, isOn: value, onChange }} />;
+    return <Tick type="checkbox" {...{ label, hint, fault, isOn: value, onChange }} />;
   }
   if (choices) {
     const group = { label, notes, described, choices };
@@ -166,7 +170,7 @@ function OneField<V>({ field, value, onChange }: OneProps<V>) {
   const common = {
     id,
     "aria-invalid": fault !== undefined,
-    "aria-describedby": described || undefined,
+    "aria-describedby": described,
   };
   return (
     <div class="field">
@@ -224,7 +228,7 @@ interface GroupProps {
   id: string;
   label: string;
   notes: ComponentChildren;
-  described: string;
+  described: string | undefined;
   choices: readonly Choice[];
   /** A list has any number of the choices, and a text is one of them. */
   value: string | readonly string[];
@@ -237,7 +241,7 @@ function Group({ id, label, notes, described, choices, value, onChange }: GroupP
     else onChange(isOn ? [...value, one] : value.filter((other) => other !== one));
   };
   return (
-    <fieldset aria-describedby={described || undefined}>
+    <fieldset aria-describedby={described}>
       <legend>{label}</legend>
       {notes}
       {choices.map(([choice, text, hint]) => (
@@ -260,13 +264,15 @@ interface TickProps {
   name?: string;
   label: string;
   hint?: ComponentChildren;
+  fault?: string | undefined;
   isOn: boolean;
   onChange: (isOn: boolean) => void;
 }
 
 /** The label is the name, and the hint describes it: else both together are the name. */
-function Tick({ type, name, label, hint, isOn, onChange }: TickProps) {
+function Tick({ type, name, label, hint, fault, isOn, onChange }: TickProps) {
   const id = useId();
+  const described = describedBy(id, hint, fault);
   return (
     <label class="choice">
       <input
@@ -274,7 +280,8 @@ function Tick({ type, name, label, hint, isOn, onChange }: TickProps) {
         name={name}
         checked={isOn}
         aria-labelledby={`${id}-label`}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-invalid={fault !== undefined}
+        aria-describedby={described}
         onChange={(event) => onChange(event.currentTarget.checked)}
       />
       <span class="choice-text">
@@ -282,6 +289,11 @@ function Tick({ type, name, label, hint, isOn, onChange }: TickProps) {
         {hint && (
           <span class="quiet" id={`${id}-hint`}>
             {hint}
+          </span>
+        )}
+        {fault && (
+          <span class="fault" id={`${id}-fault`}>
+            {fault}
           </span>
         )}
       </span>

@@ -30,28 +30,40 @@ interface ListOptions {
   cursorName?: string;
 }
 
-const FIRST = { page: 1, cursors: [] as readonly string[] };
+/** The way through a list by cursors: that of the page that is shown, and the pages beside it. */
+export function useCursors() {
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  return {
+    cursor: cursors.at(-1),
+    restart: () => setCursors([]),
+    /** Takes the cursor that the page's answer has. */
+    pagesBeside: (next: string | undefined): Pick<ListOf<unknown>, "next" | "previous"> => ({
+      next: next ? () => setCursors([...cursors, next]) : undefined,
+      previous: cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined,
+    }),
+  };
+}
 
 /** Reads a list of the REST API page by page, by number or cursor. */
 export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
   const { everyMs, filters: first = {}, query, cursorName = "cursor" } = options;
   const [filters, setFilters] = useState(first);
-  const [{ page, cursors }, setPlace] = useState(FIRST);
-  const place = { page: page > 1 ? String(page) : "", [cursorName]: cursors.at(-1) };
+  const [page, setPage] = useState(1);
+  const { cursor: at, restart, pagesBeside } = useCursors();
+  const place = { page: page > 1 ? String(page) : "", [cursorName]: at };
   const path = base + queryOf({ ...query, ...filters, ...place });
   const reading = useRest<T[]>(path, everyMs);
   const { cursor, total_pages: pages = 1 } = reading.info;
-  const to = (cursors: readonly string[]) => () => setPlace({ page: 1, cursors });
-  const toPage = (page: number) => () => setPlace({ page, cursors: [] });
+  const byCursor = pagesBeside(cursor);
   return {
     ...{ reading, path, filters },
     filter(changed) {
       setFilters((before) => ({ ...before, ...changed }));
-      setPlace(FIRST);
+      setPage(1);
+      restart();
     },
-    next: cursor ? to([...cursors, cursor]) : page < pages ? toPage(page + 1) : undefined,
-    previous:
-      cursors.length > 0 ? to(cursors.slice(0, -1)) : page > 1 ? toPage(page - 1) : undefined,
+    next: byCursor.next ?? (page < pages ? () => setPage(page + 1) : undefined),
+    previous: byCursor.previous ?? (page > 1 ? () => setPage(page - 1) : undefined),
   };
 }
 
@@ -147,9 +159,9 @@ export const statesFilter = (states: readonly string[]) =>
   stateFilter(states.map((one) => [one, one.slice(0, 1).toUpperCase() + one.slice(1)]));
 
 /** The cells of each column, by its name. */
-export type Columns<T> = Readonly<Record<string, (row: T) => ComponentChildren>>;
+type Columns<T> = Readonly<Record<string, (row: T) => ComponentChildren>>;
 
-export interface TableProps<T> {
+interface TableProps<T> {
   /** What the rows are, for screen readers. */
   label: string;
   columns: Columns<T>;

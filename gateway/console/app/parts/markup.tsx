@@ -9,7 +9,7 @@ import { SourceText } from "./source.tsx";
 /** Longer documents are shown as text: parsing them would hold up the page. */
 export const MARKDOWN_CHARS_MAX = 400_000;
 
-export interface MarkupLinks {
+interface MarkupLinks {
   /** Shows a link, or its text alone. */
   link?: (target: string, children: ComponentChildren) => ComponentChildren;
   /** Shows a picture, or its text alone. */

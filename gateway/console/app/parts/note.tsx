@@ -1,7 +1,7 @@
 /** Small parts of many pages: errors, empty lists, states, times, facts, bars, and text that scrolls. */
 import type { ComponentChildren } from "preact";
 import { absoluteTime, relativeTime } from "../lib/format.ts";
-import type { RestError } from "../lib/rest.ts";
+import { CONSOLE_FAULT, type RestError, UNREACHABLE } from "../lib/rest.ts";
 import { RequestLink } from "./link.tsx";
 
 /** Shows a refusal and what to do about it. */
@@ -25,7 +25,9 @@ export function ErrorNote({ error, retry }: { error: RestError; retry?: () => vo
 }
 
 function adviceOn({ status }: RestError): string {
-  if (status === 0) return "Check that the platform runs and that you are online, then try again.";
+  if (status === UNREACHABLE)
+    return "Check that the platform runs and that you are online, then try again.";
+  if (status === CONSOLE_FAULT) return "This is a fault of the console: reload the page.";
   if (status === 401) return "Your session has ended. Sign in again.";
   if (status === 403)
     return "Your role here does not permit this. Ask an administrator of the account.";

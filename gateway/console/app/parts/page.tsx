@@ -1,7 +1,7 @@
 /** The frame of one page: its heading, its actions, and its cards. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { RestRequest } from "../lib/rest.ts";
+import type { RestError, RestRequest } from "../lib/rest.ts";
 import { type Reading, useRest } from "../lib/use-rest.ts";
 import { CopyAsCurl } from "./button.tsx";
 import { Link, Tabs, type TabsProps } from "./link.tsx";
@@ -65,14 +65,15 @@ interface RestPageProps<T> extends Omit<PageProps, "title" | "actions" | "reques
   actions?: (value: T, reload: () => void) => ComponentChildren;
   /** Copied instead of the path; null: programs cannot send the request. */
   request?: RestRequest | null;
-  children: (value: T, reload: () => void) => ComponentChildren;
+  /** The error of a newer read, where `value` may be old. */
+  children: (value: T, reload: () => void, error: RestError | undefined) => ComponentChildren;
 }
 
 /** A page that shows the answer of one request. */
 export function RestPage<T>(props: RestPageProps<T>) {
   const { path, everyMs, title, actions, request = { path }, children, ...page } = props;
   const reading = useRest<T>(path, everyMs);
-  const { value, reload } = reading;
+  const { value, reload, error } = reading;
   return (
     <Page
       {...page}
@@ -80,7 +81,7 @@ export function RestPage<T>(props: RestPageProps<T>) {
       request={request ?? undefined}
       actions={value !== undefined && actions?.(value, reload)}
     >
-      <Read reading={reading}>{(read) => children(read, reload)}</Read>
+      <Read reading={reading}>{(read) => children(read, reload, error)}</Read>
     </Page>
   );
 }

@@ -22,10 +22,15 @@ export function SourceText({ text, language, label, isNumbered = false }: Source
   useEffect(() => {
     if (!language || text.length > HIGHLIGHT_CHARS_MAX) return;
     let isLeft = false;
-    import("./highlight.ts").then(({ highlight }) => {
-      const lines = highlight(text, language);
-      if (!isLeft && lines) setShown({ of: text, lines });
-    });
+    import("./highlight.ts").then(
+      ({ highlight }) => {
+        const lines = highlight(text, language);
+        if (!isLeft && lines) setShown({ of: text, lines });
+      },
+      () => {
+        // The text stays plain.
+      },
+    );
     return () => {
       isLeft = true;
     };

@@ -7,6 +7,7 @@ import { ConfirmButton } from "../parts/dialog.tsx";
 import { ListCard, statesFilter, Table, useList } from "../parts/list.tsx";
 import { Empty, Meter, State, Time, type Tone } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
+import { extensionOf } from "./render-request.ts";
 
 /** Jobs change while they run, and REST sends no events of them. */
 const REFRESH_MS = 2_000;
@@ -80,9 +81,6 @@ const tookOf = ({ startedAt, endedAt }: WireJob) =>
   startedAt === undefined || endedAt === undefined
     ? "–"
     : formatDuration(Date.parse(endedAt) - Date.parse(startedAt));
-
-const extensionOf = (mediaType: string) =>
-  /^\w+\/(pdf|png|jpeg|webp|json)\b/.exec(mediaType)?.[1] ?? "bin";
 
 const HEIGHT = 120;
 const STEP = 26;

@@ -8,7 +8,14 @@ import { Empty, Facts } from "../parts/note.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
 import { renderingTabs } from "./jobs-page.tsx";
-import { ACTIONS, type Body, bodyFor, FIRST_BODY, optionsForm } from "./render-request.ts";
+import {
+  ACTIONS,
+  type Body,
+  bodyFor,
+  extensionOf,
+  FIRST_BODY,
+  optionsForm,
+} from "./render-request.ts";
 
 /** Kinds of results that are shown. Others would be a surprise, and are offered as a file alone. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/webp"]);
@@ -26,6 +33,7 @@ const KINDS = [
 interface Result {
   url: string;
   type: string;
+  extension: string;
   bytes: number;
   headers: Headers;
   tookMs: number;
@@ -91,6 +99,7 @@ async function resultOf(response: Response, began: number): Promise<Result> {
   return {
     url: URL.createObjectURL(blob),
     type: shown,
+    extension: extensionOf(type),
     bytes: blob.size,
     headers: response.headers,
     tookMs: performance.now() - began,
@@ -204,9 +213,8 @@ function JsonField({ action, body, onChange }: BodyProps & { action: string }) {
 }
 
 function Shown({ result, action }: { result: Result; action: string }) {
-  const { url, type, bytes, headers, tookMs, text } = result;
+  const { url, type, extension, bytes, headers, tookMs, text } = result;
   const browserMs = headers.get("x-browser-ms-used");
-  const name = `result.${text === undefined ? (type.split("/")[1] ?? "bin") : "json"}`;
   return (
     <div role="status" aria-label="Result">
       <Facts
@@ -218,7 +226,7 @@ function Shown({ result, action }: { result: Result; action: string }) {
         }}
       />
       <p>
-        <a class="button small" href={url} download={name}>
+        <a class="button small" href={url} download={`result.${extension}`}>
           Download
         </a>
       </p>

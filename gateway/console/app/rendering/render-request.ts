@@ -24,6 +24,12 @@ export function bodyFor(action: string, body: Body): Body {
   return { ...both, ...Object.fromEntries(given) };
 }
 
+/** How the name of a result's file ends. A screenshot in base64 is plain text. */
+export function extensionOf(mediaType: string): string {
+  const [, subtype = ""] = /^\w+\/(pdf|png|jpeg|webp|json|plain)\b/.exec(mediaType) ?? [];
+  return subtype === "plain" ? "txt" : subtype || "bin";
+}
+
 /** Fields are named by the paths of what they set, such as "pdfOptions.format". */
 type OptionField = Field<Record<string, string | boolean>>;
 
@@ -57,7 +63,7 @@ const OPTIONS: Readonly<Record<string, readonly OptionField[]>> = {
 };
 const WAIT: OptionField = {
   ...{ name: "gotoOptions.waitUntil", label: "Wait until" },
-  options: preset(["load", "domcontentloaded", "networkidle0", "networkidle2"]),
+  options: preset(["settled", "load", "domcontentloaded", "networkidle0", "networkidle2"]),
 };
 const WINDOWS = ["1920x1080", "1280x800", "768x1024", "390x844"];
 

@@ -43,7 +43,7 @@ export function Document({ place, reference, folder, text }: DocumentProps) {
 }
 
 /** Returns the path of a relative target in the repository; undefined for other targets. */
-export function pathOf(folder: string, target: string): string | undefined {
+function pathOf(folder: string, target: string): string | undefined {
   if (/^[a-z][a-z0-9+.-]*:/i.test(target) || target.startsWith("//") || target.startsWith("#")) {
     return undefined;
   }

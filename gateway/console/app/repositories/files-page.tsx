@@ -176,14 +176,14 @@ function NoteOf({ entry: { type } }: { entry: WireTreeEntry }) {
   return type === "symlink" ? <span class="quiet">link</span> : null;
 }
 
-export interface FoundTree {
+interface FoundTree {
   /** The latest commit of the ref; undefined in an empty repository. */
   commit: WireCommit | undefined;
   entries: WireTreeEntry[];
 }
 
 /** Resolves to the entries of a path, directories first. */
-export async function readTree(
+async function readTree(
   place: RepoPlace,
   reference: string | undefined,
   path: string,

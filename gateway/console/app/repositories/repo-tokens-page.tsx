@@ -117,8 +117,7 @@ function NewToken({ place, repo, reload }: NewTokenProps) {
 const TOKEN_TTL_S = 3_600;
 
 /** A command that clones. The token is the password of the address: it has signs that addresses give another meaning. */
-export const cloneWith = (remote: string, token: string) =>
-  `git clone "${withToken(remote, token)}"`;
+const cloneWith = (remote: string, token: string) => `git clone "${withToken(remote, token)}"`;
 
 export const withToken = (remote: string, token: string) =>
   remote.replace(/^(https?:\/\/)/, `$1x:${encodeURIComponent(token)}@`);

@@ -157,7 +157,7 @@ interface Result {
 }
 
 /** Returns each result once, in the order of the steps. */
-export function resultsOf(steps: readonly WireStep[], accountId: string): Result[] {
+function resultsOf(steps: readonly WireStep[], accountId: string): Result[] {
   const found = steps.map((step) => resultOf(step, accountId)).filter((one) => one !== undefined);
   return [...new Map(found.map((one) => [one.to, one])).values()];
 }

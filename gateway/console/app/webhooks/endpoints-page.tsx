@@ -120,7 +120,7 @@ function Endpoints({ app }: { app: WireApp }) {
 }
 
 /** The class of a binding. */
-export const classOf = (app: WireApp, binding: string) =>
+const classOf = (app: WireApp, binding: string) =>
   app.config?.agents.find((one) => one.binding === binding)?.class_name ?? binding;
 
 export function TestPage({ parameters: { app = "", endpoint: path = "" } }: PageParameters) {

@@ -14,7 +14,7 @@ export const agentOf = ({ parameters }: PageParameters): AgentPlace => ({
   name: parameters.agent ?? "",
 });
 
-/** What the lists of one agent's webhooks begin with. */
+/** The common head of the webhook lists of one agent. */
 export function webhooksFrame(agent: AgentPlace, current: "" | "/sent") {
   const base = webhooksPlace(agent);
   const pages = [[base, "Came in"] as const, [`${base}/sent`, "Sent out"] as const];

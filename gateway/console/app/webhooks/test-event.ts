@@ -3,7 +3,7 @@ import type { WireApp } from "../lib/wire.ts";
 
 export type Endpoint = NonNullable<WireApp["config"]>["webhooks"][number];
 
-export interface TestEvent {
+interface TestEvent {
   entity: string;
   eventType: string;
   /** JSON. */
@@ -11,7 +11,7 @@ export interface TestEvent {
   secret: string;
 }
 
-export interface SignedTest {
+interface SignedTest {
   /** Below the app's address. */
   path: string;
   headers: Record<string, string>;
