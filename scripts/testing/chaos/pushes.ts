@@ -119,22 +119,22 @@ export class PushLoad implements ChaosLoad {
     };
   }
 
-  async #remote({ path, token }: Known): Promise<string> {
+  async #remote({ path }: Known): Promise<string> {
     const { url } = await this.#client.gateway();
-    return `${url.replace("//", `//x:${encodeURIComponent(token)}@`)}${path}`;
+    return url + path;
   }
 
   /** Pushes a commit over the tip that it has fetched. Another one may be first. */
   async #race(known: Known, work: Checkout, random: SeededRandom): Promise<void> {
     await clock.wait(random.next() * PAUSE_MS_MAX);
     const remote = await this.#remote(known);
-    const fetched = await work.tryGit("fetch", "-q", remote, "main");
+    const fetched = await work.tryGit(...withToken(known), "fetch", "-q", remote, "main");
     if (fetched.code !== 0) return this.#countFailure(fetched.stderr);
     const parent = await work.git("rev-parse", "FETCH_HEAD");
     await work.git("reset", "-q", "--hard", parent);
     const head = await work.commit(`raced ${clock.monotonic()}`, fileOf(random));
     const since = clock.monotonic();
-    const { code, stderr } = await work.tryGit("push", "-q", remote, "main");
+    const { code, stderr } = await work.tryGit(...withToken(known), "push", "-q", remote, "main");
     if (code !== 0) return this.#countFailure(stderr);
     known.won.push({ head, parent });
     this.tally.acknowledge(clock.monotonic() - since, KINDS.race);
@@ -149,7 +149,10 @@ export class PushLoad implements ChaosLoad {
     const both = ["own", "twin"].map((branch) => `+${head}:refs/heads/${branch}`);
     const since = clock.monotonic();
     const remote = await this.#remote(known);
-    const { code, stderr } = await work.tryGit("push", "-q", "--atomic", remote, ...both);
+    const { code, stderr } = await work.tryGit(
+      ...withToken(known),
+      ...["push", "-q", "--atomic", remote, ...both],
+    );
     if (code !== 0) return this.#countFailure(stderr);
     own.acknowledged = own.heads.length - 1;
     this.tally.acknowledge(clock.monotonic() - since, KINDS.pair);
@@ -186,7 +189,10 @@ export class PushLoad implements ChaosLoad {
     const copy = await this.#checkout();
     try {
       const remote = await this.#remote(known);
-      const fetched = await copy.tryGit("fetch", "-q", remote, "+refs/heads/*:refs/x/*");
+      const fetched = await copy.tryGit(
+        ...withToken(known),
+        ...["fetch", "-q", remote, "+refs/heads/*:refs/x/*"],
+      );
       if (fetched.code !== 0) return fetched.stderr;
       await copy.git("fsck", "--full", "--strict");
       const history = new Set((await copy.git("rev-list", "refs/x/main")).split("\n"));
@@ -230,6 +236,15 @@ const NO_ANSWER =
 export function gitOutcome(stderr: string): "expected" | "unknown" | "refused" {
   if (EXPECTED.test(stderr)) return "expected";
   return NO_ANSWER.test(stderr) ? "unknown" : "refused";
+}
+
+/**
+ * Sends the token with the first request. With a token in the URL git first gets 401, and reports that "authentication
+ * failed" when the connection is lost after it.
+ */
+function withToken({ token }: Known): string[] {
+  const value = Buffer.from(`x:${token}`).toString("base64");
+  return ["-c", `http.extraHeader=Authorization: Basic ${value}`];
 }
 
 const fileOf = (random: SeededRandom) => `file-${random.integer(0, FILES - 1)}`;
