@@ -30,6 +30,7 @@ describe("docs/operate/install.md", function () {
     folder = await mkdtemp(join(tmpdir(), "trunkline-install-"));
     await chmod(folder, 0o755);
     await writeFile(join(folder, "secrets-key"), KEY);
+    await writeFile(join(folder, "metrics-token"), "m".repeat(48));
     // The clone's program in place of the package's.
     const npx = `#!/bin/sh\nshift\nexec '${REPOSITORY}/scripts/trunkline' "$@"\n`;
     await mkdir(join(folder, "bin"));
@@ -68,6 +69,9 @@ describe("docs/operate/install.md", function () {
     await stop("n2", "SIGKILL");
     const later = await makeToken(credentials);
     startServer("n2");
+    const isWhole = async () =>
+      (await shell(`${settings}npx trunkline admin doctor streams`)).code === 0;
+    await until("all copies are current", isWhole, START_MS_MAX);
 
     const backups = join(folder, "backups");
     const saved = await shell(`${settings}npx trunkline admin backup ${backups}`);
@@ -82,7 +86,7 @@ describe("docs/operate/install.md", function () {
     );
     await healthy("8787");
     for (const token of [kept, later]) expect(await verify(token)).to.equal(200);
-    // Killed, it would leave its bus behind.
+    // Its embedded nats-server ends with it.
     await stop("single", "SIGTERM");
   });
 

@@ -25,13 +25,13 @@ const EVERYTHING = {
   publicUrl: "https://trunkline.example.org",
   shutdownSeconds: 60,
   settings: { TRUNKLINE_TRUST_PROXY: "uniquelocal", TRUNKLINE_REQUESTS_PER_5_MINUTES: 50_000_000 },
+  extraEnvFrom: [{ secretRef: { name: "trunkline-ai" } }],
   bus: { storageClass: "fast", users: { enabled: true } },
   browser: { scaleByQueue: { enabled: true } },
   ingress: {
     enabled: true,
     className: "nginx",
     annotations: { "nginx.ingress.kubernetes.io/proxy-body-size": "0" },
-    host: "trunkline.example.org",
     tlsSecret: "trunkline-tls",
     appsDomain: "apps.example.org",
     appsTlsSecret: "apps-tls",
@@ -40,6 +40,7 @@ const EVERYTHING = {
     metricsFrom: [
       { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } },
     ],
+    egressTo: [{ ipBlock: { cidr: "10.1.0.0/16" } }],
   },
 };
 
@@ -66,7 +67,7 @@ describe("the Helm chart", function () {
     const [map] = objectsOf(files.get("config.yaml") ?? "");
     expect(kustomizedSettings()).to.deep.equal(map?.data);
     for (const [name, text] of manifestsFrom(files)) {
-      const advice = "run: node scripts/testing/render-manifests.ts";
+      const advice = "run: node_modules/.bin/node scripts/testing/render-manifests.ts";
       expect(read(`deploy/kubernetes/${name}`), advice).to.equal(text);
     }
   });
@@ -142,11 +143,39 @@ describe("the Helm chart", function () {
     const spec = specOf(await objectsWith(EVERYTHING), "Ingress", "gateway");
     const gateway = { service: { name: "gateway", port: { name: "http" } } };
     expect(spec.defaultBackend).to.deep.equal(gateway);
+    expect(spec.rules[0].host).to.equal("trunkline.example.org");
     expect(spec.rules[0].http.paths[0].backend).to.deep.equal(gateway);
     expect(spec.tls).to.deep.equal([
       { secretName: "trunkline-tls", hosts: ["trunkline.example.org"] },
       { secretName: "apps-tls", hosts: ["*.apps.example.org"] },
     ]);
+  });
+
+  for (const seconds of [15, "15"]) {
+    it(`ends a pod after its drain, also with TRUNKLINE_LEAVE_SECONDS ${typeof seconds}`, async () => {
+      const graceOf = async (settings: unknown) =>
+        specOf(await objectsWith({ settings }), "Deployment", "gateway").template.spec
+          .terminationGracePeriodSeconds;
+      expect(await graceOf({})).to.equal(40);
+      expect(await graceOf({ TRUNKLINE_LEAVE_SECONDS: seconds })).to.equal(55);
+    });
+  }
+
+  it("lets actors and browsers reach the private ranges that are allowed", async () => {
+    const objects = await objectsWith(EVERYTHING);
+    for (const role of ["actors", "browser"]) {
+      const { egress } = specOf(objects, "NetworkPolicy", role);
+      expect(egress.at(-1).to).to.have.length(3);
+      expect(egress.at(-1).to.at(-1)).to.deep.equal({ ipBlock: { cidr: "10.1.0.0/16" } });
+    }
+  });
+
+  it("gives every role the settings of further Secrets", async () => {
+    const objects = await objectsWith(EVERYTHING);
+    for (const role of ["gateway", "actors", "browser"]) {
+      const [container] = specOf(objects, "Deployment", role).template.spec.containers;
+      expect(container.envFrom.at(-1)).to.deep.equal({ secretRef: { name: "trunkline-ai" } });
+    }
   });
 
   it("replaces pods when a setting changes", async () => {
@@ -167,6 +196,12 @@ describe("the Helm chart", function () {
     ["no process of a role", { gateway: { min: 0 } }, /\/gateway\/min'?: minimum: got 0, want 1/],
     ["a path in the public URL", { publicUrl: "https://a.example/x" }, /\/publicUrl'?: .*\^https/],
     ["a setting that the chart sets", { settings: { TRUNKLINE_ROLES: "all" } }, /TRUNKLINE_ROLES/],
+    ["a secret as a setting", { settings: { TRUNKLINE_AI_KEY: "x" } }, /TRUNKLINE_AI_KEY/],
+    [
+      "a setting that names a file",
+      { settings: { TRUNKLINE_NATS_CERT: "/x.pem" } },
+      /TRUNKLINE_NATS_CERT/,
+    ],
     [
       "a setting with another name",
       { settings: { LOG_LEVEL: "debug" } },
@@ -177,11 +212,6 @@ describe("the Helm chart", function () {
       "more processes at least than at most",
       { actors: { min: 11 } },
       /Cannot scale actors: actors.min is 11; it must be at most actors.max, which is 10/,
-    ],
-    [
-      "an Ingress for another host",
-      { ingress: { enabled: true, host: "other.example.com" } },
-      /ingress.host is other.example.com; it must be the host of publicUrl, trunkline.example.com/,
     ],
     [
       "a certificate for apps without their domain",
@@ -219,10 +249,29 @@ describe("the Helm chart", function () {
     }
   });
 
+  it("the pods of docs/operate have a spec that the schemas of Kubernetes accept, and the clients' label", () => {
+    const [deployment] = objectsOf(read("deploy/kubernetes/actors.yaml")).filter(
+      ({ kind }) => kind === "Deployment",
+    );
+    if (!deployment) throw new Error("no Deployment");
+    const pages = ["kubernetes.md", "runbook.md"].map((name) => read(`docs/operate/${name}`));
+    const blocks = pages.flatMap((page) => [...page.matchAll(/^```yaml\n(.*?)^```/gms)]);
+    const pods = blocks.map(([, text]) => parse(text ?? "")).filter(({ kind }) => kind === "Pod");
+    expect(pods.map(({ metadata }) => metadata.name)).to.deep.equal(["admin", "mend"]);
+    expect(pods[0].metadata.labels).to.deep.equal({ "trunkline-bus-client": "true" });
+    for (const { metadata, spec } of pods) {
+      const template = { metadata, spec };
+      const wrapped = { ...deployment, spec: { selector: {}, template } };
+      expect(violationsOf(wrapped), metadata.name).to.deep.equal([]);
+    }
+  });
+
   it("has the version of the package, and a schema for each value", () => {
     const chart = parse(read("deploy/helm/trunkline/Chart.yaml"));
     const { version } = JSON.parse(read("package.json"));
     expect(chart).to.include({ version, appVersion: version });
+    const { images } = parse(read("deploy/kubernetes/kustomization.yaml"));
+    expect(images).to.deep.equal([{ name: "trunkline", newName: "trunkline", newTag: version }]);
     const values = parse(read("deploy/helm/trunkline/values.yaml"));
     const schema = JSON.parse(read("deploy/helm/trunkline/values.schema.json"));
     expect(schema.required).to.have.members(Object.keys(values));

@@ -34,6 +34,14 @@ class Scene {
   readonly registry = new Registry();
   readonly clock = new SkippingClock({ stands: true });
   readonly #ends = [exposeMeter(this.registry)];
+  /** Shards with a host. A scene without hosts shows neither this figure nor the number of shards. */
+  openShards = () => SHARDS;
+
+  constructor({ hasHosts = true } = {}) {
+    if (!hasHosts) return;
+    this.gauge("shards", () => SHARDS);
+    this.gauge("actors_shards", () => this.openShards());
+  }
 
   /** Shows a figure that a role reads where it has it. */
   gauge(...[name, value]: [Parameters<typeof exposeGauge>[1], () => number]): void {
@@ -107,7 +115,7 @@ describe("alerts", function () {
     inWorld(async (world) => {
       const host = await world.host();
       await until("all shards", () => host.placement.openShards === SHARDS);
-      scene.gauge("actors_shards", () => host.placement.openShards);
+      scene.openShards = () => host.placement.openShards;
       scene.gauge("browsers", () => 1);
       scene.gauge("disk_free_bytes", () => 50e9);
       scene.level("sockets", () => 100);
@@ -127,7 +135,7 @@ describe("alerts", function () {
     const silent = [0, 1, 2, 3, 4].map((step) => ({
       ...{ atSeconds: step * STEP_S, instance: "one", text: null },
     }));
-    await expectAlerts(silent, "ProcessDown");
+    await expectAlerts(silent, "ProcessDown", "ShardsWithoutHost");
   });
 
   it("of a lost bus", () =>
@@ -143,11 +151,17 @@ describe("alerts", function () {
     inWorld(async (world) => {
       const host = await world.host();
       await until("all shards", () => host.placement.openShards === SHARDS);
-      scene.gauge("actors_shards", () => host.placement.openShards);
+      scene.openShards = () => host.placement.openShards;
       await expectAlerts(await scene.record(30));
       await host.stop();
       await expectAlerts(await scene.record(30), "ShardsWithoutHost");
     }));
+
+  it("of shards without a host, where no process with the role actors is left", async () => {
+    scene.end();
+    scene = new Scene({ hasHosts: false });
+    await expectAlerts(await scene.record(30), "ShardsWithoutHost");
+  });
 
   it("of a dead letter, a stream that is nearly full, and a full lane that nobody serves", () =>
     inWorld(async (world) => {
@@ -161,10 +175,11 @@ describe("alerts", function () {
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(300), "StreamNearlyFull");
       await streams.purge(STREAMS.appLogs);
-      scene.gauge("browsers", () => 0);
+      // No process with the role browser is left, so none shows its browsers.
       await publish(world, "task.render.interactive", LANE_TASKS_MAX / 2 + 1);
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(60), "LaneNearlyFull", "NoBrowser");
+      scene.gauge("browsers", () => 0);
       await streams.purge(STREAMS.tasks);
       await publish(world, "task.render.interactive");
       scene.clock.skip(61_000);
@@ -237,7 +252,7 @@ describe("alerts", function () {
       Array.from({ length: seconds / STEP_S + 1 }, (_, step) => ({
         ...{ atSeconds: step * STEP_S, instance: "one", text },
       }));
-    const text = shown.replace(/^trunkline_.*$/gm, "");
+    const text = shown.replace(/^trunkline_(?!actors_shards).*$/gm, "");
     await expectAlerts(steady(text, 300), "EventLoopBusy");
     const [, open] = /^process_open_fds (\d+)$/m.exec(text) ?? [];
     const scarce = text
@@ -264,8 +279,10 @@ describe("alerts", function () {
     await expectAlerts(await scene.record(300, restart), "HostsRestart");
     scene.end();
     scene = new Scene();
-    const move = once(() => countWork("shard_takeovers_total", { after: "death" }, 3 * SHARDS));
-    await expectAlerts(await scene.record(300, move), "ShardsMove");
+    const takeovers = (count: number) =>
+      once(() => countWork("shard_takeovers_total", { after: "death" }, count));
+    await expectAlerts(await scene.record(300, takeovers(1.5 * SHARDS)));
+    await expectAlerts(await scene.record(300, takeovers(3 * SHARDS)), "ShardsMove");
   });
 
   it("of sockets that leak or are nearly used up", async () => {

@@ -1,4 +1,4 @@
-/** Prints what 1,000 hosts cost: `node scripts/model/main.ts [hosts] [changes a second]`. */
+/** Prints what 1,000 hosts cost: `node_modules/.bin/node scripts/model/main.ts [hosts] [changes a second]`. */
 import { SHARDS, SHARDS_MAX } from "../../schemas/limits.ts";
 import { type Costs, type Findings, simulate } from "./simulate.ts";
 
@@ -13,7 +13,12 @@ const COSTS: Costs = {
 const HOSTS = 1_000;
 const CHANGES = 1_000_000;
 
-const [hosts = HOSTS, changesPerSecond = CHANGES] = process.argv.slice(2).map(Number);
+const [hosts = HOSTS, changesPerSecond = CHANGES, ...more] = process.argv.slice(2).map(Number);
+const isCount = (value: number) => Number.isSafeInteger(value) && value > 0;
+if (more.length > 0 || !isCount(hosts) || !isCount(changesPerSecond)) {
+  console.error("Cannot compute: hosts and changes a second must be whole numbers above 0");
+  process.exit(2);
+}
 const rack = { hostsPerRack: Math.max(1, Math.round(hosts / 25)), actorsPerHost: 100_000 };
 const columns = [SHARDS, 512, SHARDS_MAX].map((shards) => ({
   shards,

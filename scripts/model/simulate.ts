@@ -85,9 +85,13 @@ export function simulate(scene: Scene, costs: Costs): Findings {
   };
 }
 
-/** As `HostLease` makes them: a name and eight random digits, here of a linear congruential generator. */
-const nameOf = (index: number) =>
-  `node-${((index + 1) * 1_664_525 + 1_013_904_223) >>> 0}-${Math.imul(index + 1, 0x9e3779b1) >>> 0}`;
+/** Returns a name that looks random, as those of real hosts do: hosts of one rack are no neighbours in the order of names. */
+function nameOf(index: number): string {
+  const spread = Math.imul(index + 1, 0x9e3779b1);
+  // Without this step the names would be spread more evenly than random ones.
+  const mixed = Math.imul(spread ^ (spread >>> 15), 0x85ebca6b);
+  return `node-${((mixed ^ (mixed >>> 13)) >>> 0).toString(16).padStart(8, "0")}`;
+}
 
 const placementOf = (preferred: PreferredHosts, shards: number) =>
   Array.from({ length: shards }, (_, shard) => preferred.of(shard) ?? "");

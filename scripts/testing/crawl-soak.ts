@@ -1,6 +1,6 @@
 /**
- * Injects random faults for minutes while crawls walk a site, then checks each crawl: `node scripts/testing/crawl-
- * soak.ts --minutes N --seed S [--render]`.
+ * Injects random faults for minutes while crawls walk a site, then checks each crawl:
+ * `node_modules/.bin/node scripts/testing/crawl-soak.ts --minutes N --seed S [--render]`.
  */
 import { parseArgs } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
@@ -8,6 +8,7 @@ import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { crawlFaults, requestsMissing } from "./crawl-check.ts";
 import { CrawlScene } from "./crawl-scene.ts";
 import { CrawlSite } from "./crawl-site.ts";
+import { orRefuse, readRunOptions } from "./run-options.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 const QUIET_MS_MAX = 3_000;
@@ -15,15 +16,14 @@ const JOB_MS_MAX = 600_000;
 /** Faults per round. Each round is one crawl of all hosts. */
 const FAULTS_PER_ROUND = 8;
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "5" },
-    seed: { type: "string" },
-    render: { type: "boolean", default: false },
-  },
-});
-const seed = Number(values.seed ?? SeededRandom.newSeed());
-const endAt = clock.monotonic() + Number(values.minutes) * 60_000;
+const known = {
+  minutes: { type: "string", default: "5" },
+  seed: { type: "string" },
+  render: { type: "boolean", default: false },
+} as const;
+const { values } = orRefuse(() => parseArgs({ options: known }));
+const { minutes, seed } = readRunOptions(values);
+const endAt = clock.monotonic() + minutes * 60_000;
 const random = new SeededRandom(seed);
 console.log(`--seed ${seed} repeats the choices of this run`);
 // Each restarted process, and the bus, listens for our exit.

@@ -1,5 +1,5 @@
 /**
- * Creates the fixture of a release: `node scripts/testing/make-data-fixture.ts deploy/fixtures/<version>`. Each release
+ * Creates the fixture of a release: `node_modules/.bin/node scripts/testing/make-data-fixture.ts deploy/fixtures/<version>`. Each release
  * creates its fixture once and never changes it.
  */
 import { existsSync } from "node:fs";

@@ -185,7 +185,8 @@ export function kustomizedSettings(): Record<string, string> {
 
 /** Returns the files of deploy/kubernetes that come from the chart, by name. Its settings are in kustomization.yaml. */
 export function manifestsFrom(chart: ReadonlyMap<string, string>): Map<string, string> {
-  const head = "# Made from deploy/helm/trunkline: node scripts/testing/render-manifests.ts\n";
+  const head =
+    "# Made from deploy/helm/trunkline: node_modules/.bin/node scripts/testing/render-manifests.ts\n";
   return new Map(
     Array.from(chart)
       .filter(([name]) => name.endsWith(".yaml") && name !== "config.yaml")

@@ -18,7 +18,7 @@ import { SoakWork } from "./soak-work.ts";
 import { until } from "./until.ts";
 
 const DAY_SECONDS = 86_400;
-/** Where the time of day goes, one after the other: ahead by days, back by a day, and back to the truth. */
+/** Offsets of the time of day in turn: up to four days ahead, back to the truth, a day behind, and back. */
 const JUMPS = [DAY_SECONDS, 4 * DAY_SECONDS, 3 * DAY_SECONDS, 0, -DAY_SECONDS, 0];
 const SAMPLES = 60;
 /** V8 lets a heap grow before it collects: less than this is no leak. */
@@ -70,7 +70,7 @@ export async function soakPlatform(minutes: number, report = console.log): Promi
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
         TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
-        // All of them: processes of one machine rely on one time of day.
+        // All processes share one time of day, because they rely on it.
         ...time?.environment,
         ...environment,
       });

@@ -1,4 +1,4 @@
-/** Writes deploy/kubernetes from the Helm chart: `node scripts/testing/render-manifests.ts`. */
+/** Writes deploy/kubernetes from the Helm chart: `node_modules/.bin/node scripts/testing/render-manifests.ts`. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";

@@ -1,11 +1,33 @@
-/** `npm run soak -- --minutes N`: a whole platform under load for so long, and a report of what grew or was lost. */
+/** `npm run soak -- --minutes N`: runs a whole platform under load for N minutes, and reports what grew or was lost. */
 import { parseArgs } from "node:util";
 import { soakPlatform } from "./platform-soak.ts";
+import { orRefuse, readMinutes } from "./run-options.ts";
 
-const { values } = parseArgs({ options: { minutes: { type: "string", default: "60" } } });
-const minutes = Number(values.minutes);
-if (!(minutes > 0))
-  throw new Error(`Cannot soak: --minutes is ${values.minutes}; it must be above 0`);
+const HELP = `npm run soak -- [--minutes N]
+
+Starts a nats-server, a gateway, a host of actors and a browser worker as processes on this machine. Clients commit,
+print PDFs, call agents, crawl and mint tokens. Where libfaketime is installed, the time of day jumps by days.
+
+  --minutes N   how long the load runs; 60 by default
+
+Afterwards it checks that nothing acknowledged is lost, that no work is left, and that no memory, descriptors, files
+or child processes grew. The exit status is 1 if not.
+`;
+
+const options = {
+  minutes: { type: "string", default: "60" },
+  help: { type: "boolean", default: false },
+} as const;
+const { values } = orRefuse(() => parseArgs({ options }), HELP);
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+const minutes = readMinutes(values.minutes, HELP);
+// The listeners for `exit` end the processes that were started.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => process.exit(1));
+}
 const { problems, work, figures, jumps, hasFakeTime } = await soakPlatform(minutes);
 console.log(`\n${minutes} minutes: ${JSON.stringify(work)}`);
 console.log(hasFakeTime ? `${jumps} jumps of the time of day` : "no jumps: libfaketime is missing");

@@ -44,7 +44,7 @@ export class SoakWork implements AsyncDisposable {
   readonly #failures: string[] = [];
   readonly #running: Promise<void>[];
   #isStopping = false;
-  /** Of the platform's time of day, after the machine's. */
+  /** Seconds by which the platform's time of day is ahead of the machine's. */
   #offsetSeconds = 0;
 
   static async start(credentials: Credentials): Promise<SoakWork> {

@@ -18,7 +18,7 @@ const POLL_MS = 50;
 type Page = { html: string } | { url: string };
 type Volume = { inFlight: number; ms: number };
 
-/** A program that prints, and what a round of it gave. */
+/** A program that prints PDFs, and the result of one round. */
 interface Side {
   pid: number;
   run(volume: Volume): Promise<Load>;

@@ -1,4 +1,4 @@
-/** What hosts and shards cost while nothing happens, and what the number of shards does to calls. */
+/** Measures the cost of idle hosts and shards, and the effect of the number of shards on calls. */
 import { readFileSync } from "node:fs";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";

@@ -15,7 +15,7 @@ import type { Fault } from "./fault-schedule.ts";
 const REQUEST_MS_MAX = 30_000;
 const AGAIN_MS = 100;
 const CALM_MS_MAX = 90_000;
-/** What a load needs is made before anything breaks, while nine processes and all loads start at once. */
+/** Deadline for the requests that set a load up, before the first fault. */
 const MADE_MS_MAX = 300_000;
 
 export interface ChaosAnswer {

@@ -21,29 +21,53 @@ export class Tally {
   /** Unexpected refusals, by status and text. */
   readonly refused = new Map<string, number>();
   readonly #times: number[] = [];
+  readonly #successes: Map<string, number>;
+
+  /** `kinds`: the kinds of clients of the load. Each must succeed once. */
+  constructor(kinds: readonly string[] = []) {
+    this.#successes = new Map(kinds.map((kind) => [kind, 0]));
+  }
 
   /** Makes one request and counts its outcome. Returns the answer if it is a success. */
   async count(
     request: () => Promise<ChaosAnswer | undefined>,
-    expected: readonly number[] = [],
+    { kind, expected }: { kind?: string; expected?: readonly number[] } = {},
   ): Promise<ChaosAnswer | undefined> {
     const since = clock.monotonic();
     const answer = await request();
     if (answer && answer.status < 300) {
-      this.acknowledge(clock.monotonic() - since);
+      this.acknowledge(clock.monotonic() - since, kind);
       return answer;
     }
-    if (!answer || answer.status >= 500) this.unknown += 1;
-    else if (!expected.includes(answer.status)) {
-      const text = `${answer.status} ${answer.body.toString().slice(0, 200)}`;
-      this.refused.set(text, (this.refused.get(text) ?? 0) + 1);
-    }
+    this.countFailure(answer, expected);
     return undefined;
   }
 
-  acknowledge(ms: number): void {
+  /** Counts an answer that is no success. `expected`: statuses that are no fault. */
+  countFailure(answer: ChaosAnswer | undefined, expected: readonly number[] = []): void {
+    if (!answer || answer.status >= 500) this.unknown += 1;
+    else if (!expected.includes(answer.status)) {
+      this.refuse(`${answer.status} ${answer.body.toString().slice(0, 200)}`);
+    }
+  }
+
+  refuse(text: string): void {
+    this.refused.set(text, (this.refused.get(text) ?? 0) + 1);
+  }
+
+  acknowledge(ms: number, kind?: string): void {
     this.acknowledged += 1;
     this.#times.push(ms);
+    if (kind !== undefined) this.succeed(kind);
+  }
+
+  /** Counts a success of a kind of client that acknowledges nothing, such as a clone. */
+  succeed(kind: string): void {
+    this.#successes.set(kind, this.successesOf(kind) + 1);
+  }
+
+  successesOf(kind: string): number {
+    return this.#successes.get(kind) ?? 0;
   }
 
   get longestMs(): number {
@@ -56,7 +80,11 @@ export class Tally {
 
   /** No request of a load is wrong, so a refusal is a fault of the platform. */
   get problems(): string[] {
-    return Array.from(this.refused, ([text, count]) => `refused ${count} times: ${text}`);
+    const idle = [...this.#successes].filter(([, count]) => count === 0);
+    return [
+      ...Array.from(this.refused, ([text, count]) => `refused ${count} times: ${text}`),
+      ...idle.map(([kind]) => `${kind}: no request has succeeded`),
+    ];
   }
 }
 

@@ -5,7 +5,9 @@ import { expect } from "chai";
 import { SeededRandom } from "../seeded-random.ts";
 import { until } from "../until.ts";
 import { ChaosClient } from "./chaos-client.ts";
-import type { ChaosLoad } from "./chaos-load.ts";
+import { type ChaosLoad, Tally } from "./chaos-load.ts";
+import { CrawlLoad } from "./crawls.ts";
+import { gitOutcome } from "./pushes.ts";
 import { RegisterLoad, repositories } from "./registers.ts";
 import { apiTokens, TokenChurn } from "./token-churn.ts";
 
@@ -74,6 +76,45 @@ describe("loads of a chaos run", () => {
     platform.loses = (count) => count % 4 === 0;
     expect((await problemsOf(tokens())).join()).to.match(/401, not 200/);
   });
+
+  it("CrawlLoad finds a crawl that was refused", async () => {
+    platform.refuses = true;
+    const crawls = new CrawlLoad(client);
+    try {
+      await crawls.start();
+      const { tally } = crawls;
+      await until("a request has failed", () => tally.refused.size + tally.unknown > 0);
+      await crawls.stop();
+      expect((await crawls.findProblems()).join()).to.match(/refused \d+ times: 400/);
+    } finally {
+      await crawls.dispose();
+    }
+  });
+
+  it("a kind of client that never succeeds is a problem", () => {
+    const tally = new Tally(["clones", "pushes"]);
+    tally.acknowledge(1, "pushes");
+    expect(tally.problems).to.deep.equal(["clones: no request has succeeded"]);
+    tally.succeed("clones");
+    expect(tally.problems).to.deep.equal([]);
+  });
+
+  it("gitOutcome() tells a refusal from a lost race and from a lost connection", () => {
+    const url = "fatal: unable to access 'http://127.0.0.1/x.git/'";
+    for (const [outcome, stderr] of [
+      ["expected", " ! [rejected]        main -> main (fetch first)"],
+      ["expected", " ! [remote rejected] main -> main (fetch first)"],
+      ["expected", " ! [remote rejected] main -> main (the push took too long; push again)"],
+      ["unknown", `${url}: The requested URL returned error: 503`],
+      ["unknown", `${url}: Failed to connect to 127.0.0.1 port 1 after 0 ms`],
+      ["unknown", "fatal: the remote end hung up unexpectedly"],
+      ["refused", `${url}: The requested URL returned error: 403`],
+      ["refused", " ! [remote rejected] main -> main (the repository is read-only)"],
+      ["refused", "fatal: protocol error: bad line length character"],
+    ] as const) {
+      expect(gitOutcome(stderr), stderr).to.equal(outcome);
+    }
+  });
 });
 
 /** Repositories and tokens in memory, that may break their promises. */
@@ -81,6 +122,7 @@ class Platform {
   drops = (_count: number) => false;
   loses = (_count: number) => false;
   forgetsRevocations = false;
+  refuses = false;
   /** True when a client has found a fault and left. */
   isDone = false;
   readonly #descriptions = new Map<string, string>();
@@ -93,6 +135,7 @@ class Platform {
     json: Record<string, string>,
     token: string,
   ): { status: number; result?: unknown } {
+    if (this.refuses) return { status: 400 };
     if (path.endsWith("/verify")) {
       const opens = [...this.#tokens.values()].includes(token);
       if (opens && this.forgetsRevocations) this.isDone = true;

@@ -71,7 +71,7 @@ export class CrawlLoad implements ChaosLoad {
     };
     const answer = await this.#client.ask("POST", this.#client.crawlPath, { json });
     if (answer?.status !== 200) {
-      this.tally.unknown += 1;
+      this.tally.countFailure(answer);
       await clock.wait(LOOK_MS);
       return;
     }

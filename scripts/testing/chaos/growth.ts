@@ -8,7 +8,7 @@ import type { ChaosCluster } from "./chaos-cluster.ts";
 
 const LOOK_MS = 2_000;
 const MB = 1024 ** 2;
-/** What a process takes in the last third of a run against the first: caches fill, and heaps are collected late. */
+/** Bounds of a process's memory in the last third of a run, relative to the first third. */
 const MEMORY_FACTOR = 1.5;
 const MEMORY_MB_MORE = 150;
 const OPEN_FILES_MORE = 200;

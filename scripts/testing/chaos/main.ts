@@ -1,6 +1,6 @@
 /** `npm run chaos -- --minutes N --seed S`: breaks a cluster under load at random, then checks what must hold. */
 import { parseArgs } from "node:util";
-import { SeededRandom } from "../seeded-random.ts";
+import { orRefuse, readRunOptions } from "../run-options.ts";
 import { runChaos } from "./run-chaos.ts";
 
 const HELP = `npm run chaos -- [--minutes N] [--seed S]
@@ -18,7 +18,17 @@ revoked tokens stay revoked, that crawled hosts were not asked too early, that s
 that clones are whole (git fsck), and that no memory, files or streams grow. The exit status is 1 if not.
 `;
 
-const { minutes, seed } = readOptions();
+const options = {
+  minutes: { type: "string", default: "3" },
+  seed: { type: "string" },
+  help: { type: "boolean", default: false },
+} as const;
+const { values } = orRefuse(() => parseArgs({ options }), HELP);
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+const { minutes, seed } = readRunOptions(values, HELP);
 console.log(`--minutes ${minutes} --seed ${seed} repeats the choices of this run`);
 // The listeners for `exit` end the processes that were started.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -31,28 +41,4 @@ if (problems.length === 0) console.log("all is well");
 else {
   console.log(`${problems.length} violations:\n${problems.join("\n")}`);
   process.exitCode = 1;
-}
-
-function readOptions(): { minutes: number; seed: number } {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: "string", default: "3" },
-      seed: { type: "string" },
-      help: { type: "boolean", default: false },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(HELP);
-    process.exit(0);
-  }
-  const minutes = Number(values.minutes);
-  const seed = Number(values.seed ?? SeededRandom.newSeed());
-  if (!(minutes > 0)) refuse(`--minutes must be a number above 0, found "${values.minutes}"`);
-  if (!Number.isSafeInteger(seed)) refuse(`--seed must be a whole number, found "${values.seed}"`);
-  return { minutes, seed };
-}
-
-function refuse(problem: string): never {
-  console.error(`Cannot run: ${problem}\n\n${HELP}`);
-  process.exit(2);
 }

@@ -42,7 +42,9 @@ export class PdfLoad implements ChaosLoad {
     const path = this.#client.accountPath("/browser-rendering/pdf?cacheTTL=0");
     const json = { html: `<h1>Page ${++this.#printed}</h1>` };
     // 429: the browsers that are left have no room.
-    const answer = await this.tally.count(() => this.#client.ask("POST", path, { json }), [429]);
+    const answer = await this.tally.count(() => this.#client.ask("POST", path, { json }), {
+      expected: [429],
+    });
     const body = answer?.body.toString("latin1") ?? "%PDF-%%EOF";
     if (!body.startsWith("%PDF-") || !body.trimEnd().endsWith("%%EOF")) {
       throw new Error(`A PDF is not whole: ${body.length} bytes, ${body.slice(0, 100)}`);

@@ -31,7 +31,7 @@ interface Sort {
 
 export class RegisterLoad implements ChaosLoad {
   readonly name: string;
-  readonly tally = new Tally();
+  readonly tally = new Tally(["writes", "reads"]);
   readonly #client: ChaosClient;
   readonly #random: SeededRandom;
   readonly #sort: Sort;
@@ -91,17 +91,18 @@ export class RegisterLoad implements ChaosLoad {
     const value = `value ${++this.#writes}`;
     const startedAt = clock.monotonic();
     const json = { [this.#sort.field]: value };
-    const refused = this.tally.problems.length;
-    const answer = await this.tally.count(() => this.#client.ask("PATCH", path, { json }));
+    const unknown = this.tally.unknown;
+    const ask = () => this.#client.ask("PATCH", path, { json });
+    const answer = await this.tally.count(ask, { kind: "writes" });
     // A refusal says that nothing happened.
-    if (!answer && this.tally.problems.length > refused) return;
+    if (!answer && this.tally.unknown === unknown) return;
     const ended = answer && { at: clock.monotonic(), output: value };
     this.#history.push({ key: path, input: value, startedAt, ...(ended && { ended }) });
   }
 
   async #read(path: string): Promise<void> {
     const startedAt = clock.monotonic();
-    const answer = await this.tally.count(() => this.#client.ask("GET", path));
+    const answer = await this.tally.count(() => this.#client.ask("GET", path), { kind: "reads" });
     if (!answer) return;
     const ended = { at: clock.monotonic(), output: answer.json.result[this.#sort.field] };
     this.#history.push({ key: path, input: undefined, startedAt, ended });

@@ -34,7 +34,7 @@ interface TokenSort {
 
 export class TokenChurn implements ChaosLoad {
   readonly name: string;
-  readonly tally = new Tally();
+  readonly tally = new Tally(["new tokens", "revocations"]);
   readonly #sort: TokenSort;
   readonly #client: ChaosClient;
   readonly #random: SeededRandom;
@@ -80,9 +80,8 @@ export class TokenChurn implements ChaosLoad {
 
   async #mint(name: string): Promise<Token | undefined> {
     const { path, body, tokenOf } = this.#sort;
-    const answer = await this.tally.count(() =>
-      this.#client.ask("POST", path, { json: body(name) }),
-    );
+    const ask = () => this.#client.ask("POST", path, { json: body(name) });
+    const answer = await this.tally.count(ask, { kind: "new tokens" });
     if (!answer) {
       if (this.#sort.hasNames) await this.#forgetUnknown(name);
       return undefined;
@@ -107,7 +106,8 @@ export class TokenChurn implements ChaosLoad {
   async #revoke(token: Token): Promise<void> {
     this.#live.delete(token.id);
     const path = `${this.#sort.path}/${token.id}`;
-    const answer = await this.tally.count(() => this.#client.ask("DELETE", path));
+    const ask = () => this.#client.ask("DELETE", path);
+    const answer = await this.tally.count(ask, { kind: "revocations" });
     if (!answer) return;
     this.#revoked.push(token);
     const tried = await this.#sort.open(token.value);

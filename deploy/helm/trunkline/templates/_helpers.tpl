@@ -56,10 +56,6 @@ spec:
 {{- end }}
 {{- end }}
 {{- with .Values.ingress }}
-{{- $host := (urlParse $.Values.publicUrl).hostname }}
-{{- if and .enabled (ne .host $host) }}
-{{- fail (printf "Cannot make the Ingress: ingress.host is %s; it must be the host of publicUrl, %s" .host $host) }}
-{{- end }}
 {{- if and .appsTlsSecret (not .appsDomain) }}
 {{- fail "Cannot make the Ingress: ingress.appsTlsSecret needs ingress.appsDomain" }}
 {{- end }}

@@ -1,6 +1,7 @@
 {{- /* The Deployment of a role. Needs: root, name, and the values of the role. */ -}}
 {{- define "trunkline.role" -}}
 {{- $users := .root.Values.bus.users -}}
+{{- $leave := get .root.Values.settings "TRUNKLINE_LEAVE_SECONDS" | default 0 | int -}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -26,8 +27,8 @@ spec:
         - name: {{ . }}
         {{- end }}
       {{- end }}
-      # More than TRUNKLINE_SHUTDOWN_SECONDS and the wait before it, so that a drain is never cut off.
-      terminationGracePeriodSeconds: {{ add 20 .root.Values.shutdownSeconds }}
+      # More than TRUNKLINE_LEAVE_SECONDS, TRUNKLINE_SHUTDOWN_SECONDS and the wait before them, so that a drain is never cut off.
+      terminationGracePeriodSeconds: {{ add 20 .root.Values.shutdownSeconds $leave }}
       securityContext:
         runAsNonRoot: true
         fsGroup: 10001
@@ -50,6 +51,9 @@ spec:
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           envFrom:
             - configMapRef: { name: trunkline }
+            {{- with .root.Values.extraEnvFrom }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
           env:
             - { name: TRUNKLINE_ROLES, value: {{ .name }} }
             {{- if $users.enabled }}

@@ -1,11 +1,12 @@
 /**
  * Breaks things at random for minutes on end while clients work, then checks what must hold:
- * `node scripts/testing/soak.ts --minutes N --seed S`.
+ * `node_modules/.bin/node scripts/testing/actor-soak.ts --minutes N --seed S`.
  */
 import { parseArgs } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
 import { FaultScene } from "./fault-scene.ts";
+import { orRefuse, readRunOptions } from "./run-options.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
 /** Faults between two checks of the load. The checker's work grows with the calls. */
@@ -14,11 +15,13 @@ const QUIET_MS_MAX = 2_000;
 const HOSTS_MIN = 2;
 const HOSTS_MAX = 4;
 
-const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "5" }, seed: { type: "string" } },
-});
-const seed = Number(values.seed ?? SeededRandom.newSeed());
-const endAt = clock.monotonic() + Number(values.minutes) * 60_000;
+const options = {
+  minutes: { type: "string", default: "5" },
+  seed: { type: "string" },
+} as const;
+const { values } = orRefuse(() => parseArgs({ options }));
+const { minutes, seed } = readRunOptions(values);
+const endAt = clock.monotonic() + minutes * 60_000;
 const random = new SeededRandom(seed);
 console.log(`--seed ${seed} repeats the choices of this run`);
 
