@@ -56,7 +56,7 @@ export function readPuts(
   { puts, removed }: { puts: Record<string, unknown>; removed: readonly string[] },
 ): Puts {
   const read: Puts = new Map();
-  // The value comes last, as in a commit: whoever has it has the removals too.
+  // The value comes last, as in a commit: a reader that has the value has the removals too.
   for (const key of removed) read.set(subjects.ofBucketKey(key), null);
   for (const [key, value] of Object.entries(puts)) {
     read.set(subjects.ofBucketKey(key), JSON.stringify(value));
