@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
-import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import pino from "pino";
+import {
+  MAIL_RETRY_MS_MAX,
+  MAIL_TRIES_MAX,
+  MESSAGE_BYTES_MAX,
+  SHARDS,
+} from "../../../schemas/limits.ts";
 import {
   addressOf,
   deadSubject,
@@ -15,7 +21,10 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
-import { MAIL_IN_FLIGHT_MAX } from "./delivery-reader.ts";
+import { systemClock } from "../lib/clock.ts";
+import { Outbox } from "../shards/outbox.ts";
+import { Shard } from "../shards/shard.ts";
+import { MAIL_IN_FLIGHT_MAX, type ReaderParts, readMail } from "./delivery-reader.ts";
 
 describe("mail", function () {
   this.timeout(90_000);
@@ -59,6 +68,34 @@ describe("mail", function () {
       expect(await logged(key, 300)).to.deep.equal(numbers);
     }
     await gone();
+  });
+
+  it("is removed after a removal that failed, although no later mail comes", async () => {
+    await using own = await startWorld();
+    const { streams } = own.bus.jetstream;
+    const purge = streams.purge.bind(streams);
+    let purges = 0;
+    streams.purge = async (...parameters) => {
+      purges += 1;
+      if (purges === 1) throw new Error("cut off");
+      return await purge(...parameters);
+    };
+    const address = addressOf("probe", "lone");
+    const number = shardOf(address);
+    const shard = new Shard({
+      ...{ number, epoch: 1, host: "host", subjects: own.subjects, sentRevision: 0 },
+      outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
+      shards: SHARDS,
+    });
+    const payload = JSON.stringify({ from: "probe.test", message: "note" });
+    await own.bus.jetstream.jetstream().publish(mailSubject(number, address), payload);
+    const logger = pino({ level: "silent" });
+    const deliver: ReaderParts["deliver"] = (_, __, delivery) => delivery.done();
+    const reading = readMail({ bus: own.bus, clock: systemClock, logger, deliver }, shard);
+    await until("it is removed", async () => (await own.mailWaiting()) === 0);
+    expect(purges).to.equal(2);
+    shard.closing.abort();
+    await reading;
   });
 
   it("arrives in order also at an actor whose earlier mail fails for a while", async () => {

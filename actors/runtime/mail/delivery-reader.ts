@@ -134,22 +134,33 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
     await clock.wait(MAIL_PURGE_MS, signal);
     purging = false;
     const firsts = Array.from(left.values(), ({ first }) => first);
-    await purgeMail(parts, shard.number, Math.min(shard.mail.read + 1, ...waiting, ...firsts));
+    const isDone = await purgeMail(
+      parts,
+      shard.number,
+      Math.min(shard.mail.read + 1, ...waiting, ...firsts),
+    );
+    // No later mail may come that would delete it.
+    if (!isDone && !purging && !signal.aborted) void purge();
   }
 }
 
-/** Removes a shard's mail before this sequence. No fence is needed: all of it had its effect under a fence. */
+/**
+ * Removes a shard's mail before this sequence. No fence is needed: all of it had its effect under a fence. Resolves to
+ * false where that failed.
+ */
 async function purgeMail(
   { bus, logger }: ReaderParts,
   shard: number,
   sequence: number,
-): Promise<void> {
+): Promise<boolean> {
   try {
     const done = { filter: mailSubjects(shard), seq: sequence };
     await bus.writeHold.held;
     await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
+    return true;
   } catch (error) {
-    logger.warn({ err: error, shard }, "handled mail not deleted, the next deletion includes it");
+    logger.warn({ err: error, shard }, "handled mail not deleted, will try again");
+    return false;
   }
 }
 
