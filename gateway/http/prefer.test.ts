@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { processorTime } from "../../scripts/testing/processor-time.ts";
 import { prefersAsync } from "./prefer.ts";
 
 describe("prefersAsync", () => {
@@ -31,12 +32,17 @@ describe("prefersAsync", () => {
 
   it("takes a long field in linear time", () => {
     const field = `"${'\\\\"'.repeat(8_000)}respond-async`;
-    const startedAt = performance.now();
-    expect(prefersAsync(field.repeat(10))).to.equal(false);
-    const longMs = performance.now() - startedAt;
-    expect(prefersAsync(field.repeat(100))).to.equal(false);
+    const takes = (times: number) => {
+      const tries = Array.from({ length: 5 }, () => {
+        const processorMs = processorTime();
+        expect(prefersAsync(field.repeat(times))).to.equal(false);
+        return processorMs();
+      });
+      return Math.min(...tries);
+    };
+    takes(10); // Until then the code is not compiled.
     // Ten times as long a field. A parser that reads each quote to the end would need a hundred times as long.
-    expect(performance.now() - startedAt - longMs).to.be.below(50 * Math.max(longMs, 1));
+    expect(takes(100)).to.be.below(50 * Math.max(takes(10), 1));
     expect(prefersAsync(`${"respond-async ".repeat(1_000)}`)).to.equal(false);
   });
 });

@@ -1,11 +1,11 @@
 /** Reads and writes one field of OAuth clients and of repositories: their histories must be linearizable. */
+import { CLIENT_CHANGES_PER_DAY_MAX } from "../../../actors/oauth/oauth-client/change-log.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { findViolation, type Operation } from "../linearizability.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { ChaosClient } from "./chaos-client.ts";
 import { type ChaosLoad, Clients, Tally } from "./chaos-load.ts";
 
-const KEYS = 6;
 const WRITERS = 3;
 const READERS = 2;
 const PAUSE_MS_MAX = 300;
@@ -24,6 +24,10 @@ const registerModel = {
 /** Where the registers of one sort are. */
 interface Sort {
   name: string;
+  /** The number of registers. */
+  keys: number;
+  /** The number of writes that the platform permits for one register. */
+  writesMax: number;
   /** Makes one register with this first value, and returns its path. */
   create(index: number, first: string): Promise<string>;
   field: string;
@@ -38,6 +42,8 @@ export class RegisterLoad implements ChaosLoad {
   readonly #clients = new Clients();
   readonly #history: Operation<Write, string>[] = [];
   #paths: string[] = [];
+  /** The number of writes of each path. A register that has had all of them is only read. */
+  readonly #written = new Map<string, number>();
   #writes = 0;
 
   constructor(client: ChaosClient, random: SeededRandom, sort: Sort) {
@@ -50,7 +56,7 @@ export class RegisterLoad implements ChaosLoad {
   async start(): Promise<void> {
     const startedAt = clock.monotonic();
     this.#paths = await Promise.all(
-      Array.from({ length: KEYS }, async (_, index) => {
+      Array.from({ length: this.#sort.keys }, async (_, index) => {
         const value = `first ${index}`;
         const path = await this.#sort.create(index, value);
         const ended = { at: clock.monotonic(), output: value };
@@ -63,7 +69,10 @@ export class RegisterLoad implements ChaosLoad {
       this.#clients.add(async () => {
         await clock.wait(random.next() * PAUSE_MS_MAX);
         const path = random.pick(this.#paths);
-        await (index < WRITERS ? this.#write(path) : this.#read(path));
+        const written = this.#written.get(path) ?? 0;
+        const writes = index < WRITERS && written < this.#sort.writesMax;
+        if (writes) this.#written.set(path, written + 1);
+        await (writes ? this.#write(path) : this.#read(path));
       });
     }
   }
@@ -119,6 +128,9 @@ export function oauthClients(client: ChaosClient): Sort {
   const path = client.accountPath("/oauth_clients");
   return {
     name: "OAuth clients",
+    keys: 24,
+    // Its creation is a change too.
+    writesMax: CLIENT_CHANGES_PER_DAY_MAX - 1,
     field: "client_name",
     async create(_index, first) {
       const { json } = await client.insist("POST", path, {
@@ -139,6 +151,8 @@ export function repositories(client: ChaosClient): Sort {
   const path = client.accountPath("/artifacts/namespaces/registers/repos");
   return {
     name: "repositories",
+    keys: 6,
+    writesMax: Number.POSITIVE_INFINITY,
     field: "description",
     async create(index, first) {
       const name = `register-${index}`;
