@@ -69,7 +69,10 @@ async function* readOnce(
     return { consumer, pending: (await consumer.info(true)).num_pending };
   };
   const leave = await starts?.take(signal).catch(() => undefined);
-  if (signal.aborted) return false;
+  if (signal.aborted) {
+    leave?.();
+    return false;
+  }
   const { consumer, pending } = await begin().finally(leave);
   if (pauseMs > 0) await wait(pauseMs);
   const messages = await consumer.consume({
