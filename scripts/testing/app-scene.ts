@@ -3,7 +3,6 @@
  * kill.
  */
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
-import { request as ask } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { WebSocket } from "ws";
@@ -16,6 +15,7 @@ import {
   type TestNatsCluster,
   type TestNatsServer,
 } from "./nats-server.ts";
+import { postOnce } from "./post-once.ts";
 import { childrenOf, processMark } from "./process-children.ts";
 import { RoleProcess } from "./role-process.ts";
 
@@ -165,22 +165,8 @@ export class AppScene implements AsyncDisposable {
     path: string,
     { headers, body }: { headers: Record<string, string>; body: string },
   ): Promise<{ status: number; text: string } | undefined> {
-    const { promise, resolve } = Promise.withResolvers<
-      { status: number; text: string } | undefined
-    >();
-    const signal = AbortSignal.timeout(ASK_MS_MAX);
     const url = this.#urlOf(gateway.url, path);
-    const sent = ask(url, { method: "POST", headers, signal, agent: false }, async (response) => {
-      try {
-        const text = Buffer.concat(await response.toArray()).toString();
-        resolve({ status: response.statusCode ?? 0, text });
-      } catch {
-        resolve(undefined); // It was cut off in the middle.
-      }
-    });
-    sent.on("error", () => resolve(undefined));
-    sent.end(body);
-    return promise;
+    return postOnce(url, { headers, body, timeoutMs: ASK_MS_MAX });
   }
 
   async watch(gateway: Gateway, path: string): Promise<Watcher> {

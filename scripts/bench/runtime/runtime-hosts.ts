@@ -1,5 +1,4 @@
 /** Measures the cost of idle hosts and shards, and the effect of the number of shards on calls. */
-import { readFileSync } from "node:fs";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { readBusAddress } from "../../../actors/runtime/bus/bus-address.ts";
@@ -10,6 +9,7 @@ import { counter } from "../../testing/counter.ts";
 import { startNats } from "../../testing/nats-server.ts";
 import type { Benchmark, Figure } from "../benchmark.ts";
 import { Child } from "../child.ts";
+import { processorMsOf } from "../process-tree.ts";
 import { runLoad } from "../run-load.ts";
 import type { ManyHostsFacts } from "./many-hosts-process.ts";
 
@@ -68,7 +68,7 @@ async function measure({ hosts, processes, shards }: Scene): Promise<Figure[]> {
   const look = async () => ({
     at: performance.now(),
     messages: await messagesOf(system),
-    serverMs: processorMs(server.pid),
+    serverMs: processorMsOf(server.pid),
     hostMs: (await facts()).reduce((sum, { processorMs: ms }) => sum + ms, 0),
   });
   const before = await look();
@@ -122,13 +122,4 @@ async function messagesOf(system: NatsConnection): Promise<number> {
   const answer = await system.request("$SYS.REQ.SERVER.PING.VARZ");
   const { data } = answer.json<{ data: { in_msgs: number; out_msgs: number } }>();
   return data.in_msgs + data.out_msgs;
-}
-
-/** The unit of processor times in /proc on Linux. */
-const TICK_MS = 10;
-
-function processorMs(pid: number): number {
-  const [, fields = ""] = /\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-  const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number);
-  return (user + system) * TICK_MS;
 }

@@ -1,11 +1,11 @@
 /** The client of a chaos run: makes requests at any gateway that seems to live, and never throws for a lost answer. */
-import { request as ask } from "node:http";
 import { WebSocket } from "ws";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { WireCrawlSummary, WireRecord } from "../../../schemas/crawl/http/crawl-answers.ts";
 import { Watcher } from "../app-platform.ts";
 import type { StormGateway, StormScene } from "../app-storm.ts";
 import type { CheckedScene } from "../crawl-check.ts";
+import { postOnce } from "../post-once.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { until } from "../until.ts";
 import type { ChaosCluster } from "./chaos-cluster.ts";
@@ -154,22 +154,8 @@ export class ChaosClient implements StormScene, CheckedScene {
     path: string,
     { headers, body }: { headers: Record<string, string>; body: string },
   ): Promise<{ status: number; text: string } | undefined> {
-    const { promise, resolve } = Promise.withResolvers<
-      { status: number; text: string } | undefined
-    >();
-    const signal = AbortSignal.timeout(REQUEST_MS_MAX);
-    const options = { method: "POST", headers, signal, agent: false };
-    const sent = ask(this.#appUrl(gateway.url, path), options, async (response) => {
-      try {
-        const text = Buffer.concat(await response.toArray()).toString();
-        resolve({ status: response.statusCode ?? 0, text });
-      } catch {
-        resolve(undefined); // It was cut off in the middle.
-      }
-    });
-    sent.on("error", () => resolve(undefined));
-    sent.end(body);
-    return promise;
+    const url = this.#appUrl(gateway.url, path);
+    return postOnce(url, { headers, body, timeoutMs: REQUEST_MS_MAX });
   }
 
   async watch(gateway: StormGateway, path: string): Promise<Watcher> {
