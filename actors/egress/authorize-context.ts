@@ -35,7 +35,7 @@ export async function authorizeWithDocument(
     void send("Fetch.continueRequest", { requestId });
   let isKnown = false;
   const asked = async ({ requestId, authChallenge }: Protocol.Fetch.AuthRequiredEvent) => {
-    // The proxy asks first, before any site is asked for anything. A site that asks later gets nothing.
+    // The proxy challenges before any site gets a request. A later challenge by a site gets no password.
     const isProxy = authChallenge.source === "Proxy" && !isKnown;
     isKnown = true;
     const answer = isProxy

@@ -290,7 +290,7 @@ describe("operation of an installation by REST", function () {
 
   it("names nobody who signed up with the address of another person", async () => {
     const path = "/installation/administrators";
-    // Whoever signs up first has the address: nobody verified it.
+    // Addresses are not verified, so another person may have signed up with this one.
     const { email } = other;
     const ofThePerson = "a".repeat(32);
     for (const json of [{ email }, { email, user_id: ofThePerson }]) {

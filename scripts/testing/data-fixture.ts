@@ -22,7 +22,7 @@ const Expected = z.object({
   crawl: z
     .object({ id: z.string(), endedAt: z.iso.datetime(), pages: z.array(z.string()) })
     .optional(),
-  /** Of an agent of the app `diary`. */
+  /** An agent of the app `diary`, and the number of its lines. */
   agent: z.object({ name: z.string(), lines: z.int() }).optional(),
 });
 export type Expected = z.output<typeof Expected>;

@@ -7,7 +7,7 @@ const SHARDS = 64;
 const stays = { leaving: false, form: LEASE_FORM };
 
 describe("Members", () => {
-  it("preferredFor() names the host that rendezvous hashing chooses, whoever joined and left before", () => {
+  it("preferredFor() names the host that rendezvous hashing chooses, whichever hosts joined and left before", () => {
     const members = new Members(SHARDS);
     const present = new Set<string>();
     const check = () => {
