@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BUS_REQUEST_MS } from "../../../schemas/limits.ts";
 import { changesNoActor } from "../../../schemas/subjects.ts";
-import type { Bus } from "./bus.ts";
+import { type Bus, BusLost } from "./bus.ts";
 
 export interface Write {
   subject: string;
@@ -58,7 +58,10 @@ export async function writeAtomically(
   const lastHeaders = headersOf(last);
   if (writes.length > 1) {
     // The library would keep each part in memory until the connection is back, again for each attempt.
-    if (!bus.connected) throw new OutcomeUnknown(`Cannot write ${last.subject}: the bus is away`);
+    if (!bus.connected) {
+      const cause = new BusLost("Cannot reach the bus: disconnected");
+      throw new OutcomeUnknown(`Cannot write ${last.subject}`, { cause });
+    }
     batchCount += 1;
     const id = `${batchPrefix}-${batchCount}`;
     for (const [index, write] of writes.entries()) {
