@@ -56,45 +56,59 @@ interface Left {
  * does not get done holds up no other: past MAIL_OF_KEY_MAX the reader passes its mail by, and reads that by itself.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
-  const { bus, clock, logger } = parts;
-  const { signal } = shard.closing;
-  const waiting = new Set<number>();
-  const waitingOf = new Map<string, number>();
-  const left = new Map<string, Left>();
-  const room = new Room(signal);
-  let purging = false;
+  await new MailReader(parts, shard).read();
+}
 
-  await readForever(parts, shard, STREAMS.mail, mailSubjects(shard.number), (message) => {
-    const { subject, seq } = message;
-    shard.mail.read = seq;
-    const passedBy = left.get(subject);
-    if (passedBy) passedBy.last = seq;
-    else if (countOf(subject) >= MAIL_OF_KEY_MAX) {
-      const rest = { first: seq, last: seq, room: new Room(signal) };
-      left.set(subject, rest);
-      shard.mail.passedBy.add(subject);
-      void catchUp(subject, rest);
-    } else deliver(subject, seq, message.string(), traceOf(message.headers));
-    return waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : room.wait();
-  });
+class MailReader {
+  readonly #parts: ReaderParts;
+  readonly #shard: Shard;
+  readonly #signal: AbortSignal;
+  readonly #waiting = new Set<number>();
+  readonly #waitingOf = new Map<string, number>();
+  readonly #left = new Map<string, Left>();
+  readonly #room: Room;
+  #purging = false;
 
-  function deliver(
-    subject: string,
-    sequence: number,
-    text: string,
-    trace: Delivery["trace"],
-  ): void {
-    waiting.add(sequence);
-    waitingOf.set(subject, countOf(subject) + 1);
-    const address = shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
-    const done = () => finish(subject, sequence);
-    parts.deliver(shard, address, { ...readPayload(text), sequence, trace, done });
+  constructor(parts: ReaderParts, shard: Shard) {
+    this.#parts = parts;
+    this.#shard = shard;
+    this.#signal = shard.closing.signal;
+    this.#room = new Room(this.#signal);
+  }
+
+  async read(): Promise<void> {
+    const shard = this.#shard;
+    const subjects = mailSubjects(shard.number);
+    await readForever(this.#parts, shard, STREAMS.mail, subjects, (message) => {
+      const { subject, seq } = message;
+      shard.mail.read = seq;
+      const passedBy = this.#left.get(subject);
+      if (passedBy) passedBy.last = seq;
+      else if (this.#countOf(subject) >= MAIL_OF_KEY_MAX) {
+        const rest = { first: seq, last: seq, room: new Room(this.#signal) };
+        this.#left.set(subject, rest);
+        shard.mail.passedBy.add(subject);
+        void this.#catchUp(subject, rest);
+      } else this.#deliver(subject, seq, message.string(), traceOf(message.headers));
+      return this.#waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : this.#room.wait();
+    });
+  }
+
+  #deliver(subject: string, sequence: number, text: string, trace: Delivery["trace"]): void {
+    this.#waiting.add(sequence);
+    this.#waitingOf.set(subject, this.#countOf(subject) + 1);
+    const address = this.#shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
+    const done = () => this.#finish(subject, sequence);
+    const delivery = { ...readPayload(text), sequence, trace, done };
+    this.#parts.deliver(this.#shard, address, delivery);
   }
 
   /** Delivers, in order, the mail that was passed by; from then on the key's mail is delivered as it is read. */
-  async function catchUp(subject: string, rest: Left): Promise<void> {
+  async #catchUp(subject: string, rest: Left): Promise<void> {
+    const { bus, clock, logger } = this.#parts;
+    const signal = this.#signal;
     while (!signal.aborted) {
-      while (countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
+      while (this.#countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
       try {
         const message = await bus.whileConnected(() =>
           bus.readNext(STREAMS.mail, subject, rest.first),
@@ -103,44 +117,43 @@ export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> 
         if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
         if (signal.aborted) return;
         rest.first = message.seq + 1;
-        deliver(subject, message.seq, message.string(), traceOf(message.header));
+        this.#deliver(subject, message.seq, message.string(), traceOf(message.header));
         if (message.seq < rest.last) continue;
-        shard.mail.passedBy.delete(subject);
-        left.delete(subject);
+        this.#shard.mail.passedBy.delete(subject);
+        this.#left.delete(subject);
         return;
       } catch (error) {
-        logger.warn({ err: error, shard: shard.number }, "mail of a key not read, will try again");
+        const { number } = this.#shard;
+        logger.warn({ err: error, shard: number }, "mail of a key not read, will try again");
         await clock.wait(READER_RETRY_MS, signal);
       }
     }
   }
 
-  function countOf(subject: string): number {
-    return waitingOf.get(subject) ?? 0;
+  #countOf(subject: string): number {
+    return this.#waitingOf.get(subject) ?? 0;
   }
 
-  function finish(subject: string, sequence: number): void {
-    waiting.delete(sequence);
-    const count = countOf(subject) - 1;
-    if (count > 0) waitingOf.set(subject, count);
-    else waitingOf.delete(subject);
-    left.get(subject)?.room.free();
-    room.free();
-    if (!purging) void purge();
+  #finish(subject: string, sequence: number): void {
+    this.#waiting.delete(sequence);
+    const count = this.#countOf(subject) - 1;
+    if (count > 0) this.#waitingOf.set(subject, count);
+    else this.#waitingOf.delete(subject);
+    this.#left.get(subject)?.room.free();
+    this.#room.free();
+    if (!this.#purging) void this.#purge();
   }
 
-  async function purge(): Promise<void> {
-    purging = true;
-    await clock.wait(MAIL_PURGE_MS, signal);
-    purging = false;
-    const firsts = Array.from(left.values(), ({ first }) => first);
-    const isDone = await purgeMail(
-      parts,
-      shard.number,
-      Math.min(shard.mail.read + 1, ...waiting, ...firsts),
-    );
+  async #purge(): Promise<void> {
+    this.#purging = true;
+    await this.#parts.clock.wait(MAIL_PURGE_MS, this.#signal);
+    this.#purging = false;
+    const { number, mail } = this.#shard;
+    const firsts = Array.from(this.#left.values(), ({ first }) => first);
+    const open = Math.min(mail.read + 1, ...this.#waiting, ...firsts);
+    const isDone = await purgeMail(this.#parts, number, open);
     // No later mail may come that would delete it.
-    if (!isDone && !purging && !signal.aborted) void purge();
+    if (!isDone && !this.#purging && !this.#signal.aborted) void this.#purge();
   }
 }
 

@@ -30,6 +30,8 @@ export class RequestKeys {
       throw new Error("Cannot open request of a job: no actors answer");
     const answer = RequestKeyAnswer.parse(JSON.parse(asked.answer.string()));
     if ("key" in answer) return answer.key;
-    throw new NoRequestKey("Cannot run job: no host of actors that answered has the key of its request");
+    throw new NoRequestKey(
+      "Cannot run job: no host of actors that answered has the key of its request",
+    );
   }
 }
