@@ -67,7 +67,7 @@ export function isShort({ path, text }: SourceFile): string[] {
   const lines = text.trimEnd().split("\n").length;
   return isTest(path) || lines <= LINES_MAX
     ? []
-    : [`${path} has ${lines} lines, past ${LINES_MAX}`];
+    : [`${path} has ${lines} lines, more than ${LINES_MAX}`];
 }
 
 /** Every variable the code reads is documented, and every documented one is read. */

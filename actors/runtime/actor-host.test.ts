@@ -337,7 +337,7 @@ describe("ActorHost", function () {
       client.call(counter, "big", "grow", { characters: STATE_BYTES_MAX }),
     );
     expect(error).to.include({ code: "limit_reached" });
-    expect(error.message).to.match(/its state would be past 720000 bytes$/);
+    expect(error.message).to.match(/its state would be larger than 720000 bytes$/);
     expect(await count("big")).to.equal(3);
     expect(await client.call(counter, "big", "increment", { by: 1 })).to.deep.equal({ count: 4 });
   });

@@ -225,7 +225,7 @@ async function readAll(response: IncomingMessage): Promise<Buffer> {
   for await (const chunk of response) {
     bytes += chunk.length;
     if (bytes > APP_ANSWER_BYTES_MAX) {
-      const text = `Cannot answer: the answer is past ${APP_ANSWER_BYTES_MAX} bytes`;
+      const text = `Cannot answer: the answer is larger than ${APP_ANSWER_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
     chunks.push(chunk);

@@ -42,7 +42,7 @@ export const GIT_SIZE_SETTINGS = {
 
 /** Returns the error text for a file past the limit, with the way to store it as a large file. */
 export const fileTooLarge = (path: string, bytes: number, bytesMax: number) =>
-  `the file "${path}" has ${bytes} bytes, past ${bytesMax} (${GIT_SIZE_SETTINGS.fileBytes}); Git LFS stores larger files: git lfs migrate import --include="${path}"`;
+  `the file "${path}" has ${bytes} bytes, more than ${bytesMax} (${GIT_SIZE_SETTINGS.fileBytes}); Git LFS stores larger files: git lfs migrate import --include="${path}"`;
 
 /** Returns the error text for a repository past the limit. */
 export const repoTooLarge = (bytes: number, bytesMax: number) =>

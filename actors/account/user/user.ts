@@ -54,7 +54,7 @@ export const userActor = defineActor(user, {
     setPassword(state, { before, after, ends }) {
       const done = state.passwordHash === after;
       if (!done && (state.id === "" || state.passwordHash !== before)) {
-        throw new ActorError("conflict", "Cannot set password: it is another by now");
+        throw new ActorError("conflict", "Cannot set password: somebody changed it meanwhile");
       }
       const next = { ...state, passwordHash: after };
       if (!ends) return { state: next, reply: { ended: [] } };
@@ -77,7 +77,10 @@ export const userActor = defineActor(user, {
       // The password was checked, and then changed, before anybody knew of the session.
       const isStale = (passwordVersion ?? 0) < (state.passwordVersion ?? 0);
       if (!isTheirs || isStale) {
-        throw new ActorError("unauthenticated", "Cannot sign in: the password is another by now");
+        throw new ActorError(
+          "unauthenticated",
+          "Cannot sign in: somebody changed the password meanwhile",
+        );
       }
       const all = [...(state.sessions ?? []), sessionId];
       const ended = all.slice(0, -SESSIONS_PER_USER_MAX);

@@ -180,7 +180,7 @@ function messageId(key: string, sent: string): string {
 function add(draft: OutgoingDraft, webhook: New): number {
   const { payload } = webhook;
   if (JSON.stringify(payload).length > INLINE_GROWTH_MAX * OUTGOING_INLINE_BYTES_MAX) {
-    const text = `expected a blob past ${OUTGOING_INLINE_BYTES_MAX} bytes`;
+    const text = `expected a blob larger than ${OUTGOING_INLINE_BYTES_MAX} bytes`;
     throw new ActorError("body_too_large", `Cannot send webhook: ${text}`);
   }
   checkRoom(draft);

@@ -226,12 +226,20 @@ describe("crawlJob", () => {
     it("turnEnded() with a failure retries each page alone, and gives up after CRAWL_TRIES_MAX", () => {
       const world = walking([A, B]);
       const first = world.grant();
-      world.run("turnEnded", { host: HOST, turn: first.turn, failed: "workers died of it" });
+      world.run("turnEnded", {
+        host: HOST,
+        turn: first.turn,
+        failed: "workers ended while they ran it",
+      });
       for (const attempt of [1, 2, 3]) {
         const turn = world.grant();
         const asked = { type: "page", index: 1, url: A, attempt, alone: true };
         expect(turn.requests).to.deep.equal([asked]);
-        world.run("turnEnded", { host: HOST, turn: turn.turn, failed: "workers died of it" });
+        world.run("turnEnded", {
+          host: HOST,
+          turn: turn.turn,
+          failed: "workers ended while they ran it",
+        });
         checkJob(world);
       }
       world.visit(fetched());

@@ -275,7 +275,7 @@ export class Activation implements Activated {
       return { reply, changed };
     }
     if (Buffer.byteLength(reply) > REPLY_KEPT_BYTES_MAX) {
-      throw new Error(`Cannot keep the reply to ${message}: past ${REPLY_KEPT_BYTES_MAX} bytes`);
+      throw new Error(`Cannot keep reply to ${message}: over ${REPLY_KEPT_BYTES_MAX} bytes`);
     }
     if (this.#careful) encodeState(this.definition, this.address, state);
     actor.state = deepFreeze(state);

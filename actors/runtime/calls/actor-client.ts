@@ -257,7 +257,7 @@ export class BusActorClient implements ActorClient {
     if (request !== undefined) call.request = request;
     const payload = JSON.stringify(call);
     if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
-      const text = `Cannot call ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+      const text = `Cannot call ${address}: the message is larger than ${MESSAGE_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
     pending.tries += 1;

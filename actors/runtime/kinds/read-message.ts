@@ -27,7 +27,9 @@ export function readMessage(
 export function encodeReply(schema: MessageSchema, message: string, reply: unknown): string {
   const text = JSON.stringify(schema.reply?.parse(reply) ?? null);
   if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX) {
-    throw new Error(`Cannot reply to ${message}: past ${MESSAGE_BYTES_MAX} bytes`);
+    throw new Error(
+      `Cannot reply to ${message}: the reply is larger than ${MESSAGE_BYTES_MAX} bytes`,
+    );
   }
   return text;
 }

@@ -20,7 +20,7 @@ export async function publishMail(
   const { id, from, address, message, input } = mail;
   const payload = JSON.stringify({ from, message, input });
   if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
-    const text = `Cannot send to ${address}: the message is past ${MESSAGE_BYTES_MAX} bytes`;
+    const text = `Cannot send to ${address}: the message is larger than ${MESSAGE_BYTES_MAX} bytes`;
     throw new ActorError("body_too_large", text);
   }
   const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;

@@ -59,6 +59,6 @@ export function busy(address: string, reason: string): Answer {
 export const GIVEN_UP: Answer = {
   refusal: new ActorError(
     "deadline_exceeded",
-    "Cannot finish: its host gave it up, and whether it had its effect is not known",
+    "Cannot finish: the host stopped waiting for the call, which may or may not have had its effect",
   ),
 };

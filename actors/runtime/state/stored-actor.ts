@@ -79,7 +79,7 @@ export function encodeState(
   schema.parse(state);
   const text = JSON.stringify(state);
   if (Buffer.byteLength(text) <= STATE_BYTES_MAX) return text;
-  const message = `Cannot change ${address}: its state would be past ${STATE_BYTES_MAX} bytes`;
+  const message = `Cannot change ${address}: its state would be larger than ${STATE_BYTES_MAX} bytes`;
   throw new ActorError("limit_reached", message);
 }
 

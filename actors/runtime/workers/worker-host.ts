@@ -197,7 +197,7 @@ export class WorkerHost {
       if (attempt > TASK_TRIES_MAX) {
         throw new ActorError(
           "internal_error",
-          `Cannot finish task: ${TASK_TRIES_MAX} workers died of it`,
+          `Cannot finish task: ${TASK_TRIES_MAX} workers ended while they ran it`,
         );
       }
       await this.#finish(run);

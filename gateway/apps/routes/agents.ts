@@ -170,7 +170,7 @@ async function keyOf(
   await actors.call(app, appKey(accountId, name), "get", {});
   const key = agentKey({ accountId, app: name, className, name: agentName });
   if (await agents.has(key)) return key;
-  const text = `Cannot show the agent: ${className} has none of the name "${agentName}"`;
+  const text = `Cannot show the agent: class ${className} has no agent named "${agentName}"`;
   throw new ActorError("not_found", text);
 }
 

@@ -102,7 +102,10 @@ function countedTo(bytesMax: number, { stallMs, stallBytes }: Pace): Transform {
         stalled.refresh();
       }
       if (bytes <= bytesMax) done(null, chunk);
-      else done(new ActorError("body_too_large", `Cannot read body: past ${bytesMax} bytes`));
+      else
+        done(
+          new ActorError("body_too_large", `Cannot read body: it is larger than ${bytesMax} bytes`),
+        );
     },
     flush(done) {
       clearTimeout(stalled);

@@ -122,12 +122,12 @@ function checkSizes(
   const most = lfsObjectBytes(sizes);
   const large = objects.find(({ bytes }) => bytes > most);
   if (large) {
-    const text = `Cannot import: the large file ${large.oid} has ${large.bytes} bytes, past ${most}`;
+    const text = `Cannot import: the large file ${large.oid} has ${large.bytes} bytes, more than ${most}`;
     throw new ActorError("limit_reached", text);
   }
   const bytes = objects.reduce((sum, object) => sum + object.bytes, manifest.bytes);
   if (bytes <= sizes.repoBytes) return;
-  const text = `Cannot import: its large files have ${bytes} bytes, past ${sizes.repoBytes} (${GIT_SIZE_SETTINGS.repoBytes})`;
+  const text = `Cannot import: its large files have ${bytes} bytes, more than ${sizes.repoBytes} (${GIT_SIZE_SETTINGS.repoBytes})`;
   throw new ActorError("storage_full", text);
 }
 

@@ -130,7 +130,7 @@ function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string
     /^refs\/(heads|tags|notes)\//.test(ref) && refNameFault(ref) === undefined;
   const wanted = new Map([...refs].filter(([ref]) => isWanted(ref)));
   if (wanted.size > REFS_MAX) {
-    const text = `Cannot import: it has ${wanted.size} refs, past ${REFS_MAX}`;
+    const text = `Cannot import: it has ${wanted.size} refs, more than ${REFS_MAX}`;
     throw new ActorError("limit_reached", text);
   }
   return wanted;
@@ -154,7 +154,7 @@ async function shallowOf(folder: string): Promise<string[]> {
   if (commits <= REPO_SHALLOW_MAX) {
     return (await readFile(path, "latin1")).split("\n").filter(Boolean);
   }
-  const reason = `Cannot import: at this depth the history has ${commits} boundary commits, past ${REPO_SHALLOW_MAX}; name a branch or a greater depth`;
+  const reason = `Cannot import: at this depth the history has ${commits} boundary commits, more than ${REPO_SHALLOW_MAX}; name a branch or a greater depth`;
   throw new ActorError("limit_reached", reason);
 }
 

@@ -90,7 +90,7 @@ describe("inspectPack()", function () {
       };
       expect(await faultOf(largest, all / INFLATED_FACTOR)).to.equal(undefined);
       expect(await faultOf(largest - 1, all)).to.match(
-        /^(the file "|object ).* bytes, past \d+ \(TRUNKLINE_GIT_FILE_BYTES\)/,
+        /^(the file "|object ).* bytes, more than \d+ \(TRUNKLINE_GIT_FILE_BYTES\)/,
       );
       expect(await faultOf(largest, (all - 1) / INFLATED_FACTOR)).to.contain("unpacked");
     }

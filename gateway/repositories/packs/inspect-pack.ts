@@ -75,7 +75,7 @@ export async function inspectPack(
       large.type === "blob" && (await pathOf(large.id, folders, { tips, known }, signal));
     fault = path
       ? fileTooLarge(path, large.bytes, sizes.fileBytes)
-      : `object ${large.id} has ${large.bytes} bytes, past ${sizes.fileBytes} (${GIT_SIZE_SETTINGS.fileBytes})`;
+      : `object ${large.id} has ${large.bytes} bytes, more than ${sizes.fileBytes} (${GIT_SIZE_SETTINGS.fileBytes})`;
   }
   // Fewer cannot be deeper.
   let depth: number | undefined = trees.length;
@@ -93,7 +93,7 @@ export async function inspectPack(
   }
   if (fault === undefined && depth === undefined) fault = TOO_MANY;
   else if (fault === undefined && (depth ?? 0) > TREE_DEPTH_MAX) {
-    fault = `its directories are ${depth} deep, past ${TREE_DEPTH_MAX}`;
+    fault = `its directories are ${depth} deep, more than ${TREE_DEPTH_MAX}`;
   }
   return { types, treeDepth, ...(fault !== undefined && { fault }) };
 }

@@ -175,7 +175,7 @@ export class RepoReader {
     const head = await this.#objects.head(id);
     if (head?.type !== type) return undefined;
     if (head.bytes > SHOWN_OBJECT_BYTES_MAX) {
-      const text = `Cannot show ${type}: it has ${head.bytes} bytes, past ${SHOWN_OBJECT_BYTES_MAX}`;
+      const text = `Cannot show ${type}: it has ${head.bytes} bytes, more than ${SHOWN_OBJECT_BYTES_MAX}`;
       throw new ActorError("object_too_large", text);
     }
     hold(head.bytes);

@@ -195,7 +195,7 @@ describe("imports", function () {
     };
     expect(await fault("sized-1", { fileBytes: 3_000, repoBytes: 1_000 })).to.equal(undefined);
     expect(await fault("sized-2", { fileBytes: 2_999, repoBytes: 1_000 })).to.match(
-      /^Cannot import: the file "file.txt" has 3000 bytes, past 2999 /,
+      /^Cannot import: the file "file.txt" has 3000 bytes, more than 2999 /,
     );
     expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
     expect(await refsOf("sized-2")).to.deep.equal([]);
@@ -454,7 +454,7 @@ describe("imports", function () {
     // A file may have half of what a repository may.
     expect(await bounded("file-at", within(1_200))).to.equal(undefined);
     expect(await bounded("file-past", within(1_198))).to.match(
-      /^limit_reached: Cannot import: the large file [0-9a-f]{64} has 600 bytes, past 599$/,
+      /^limit_reached: Cannot import: the large file [0-9a-f]{64} has 600 bytes, more than 599$/,
     );
     expect(await bounded("count-at", { lfsObjectsMax: 2 })).to.equal(undefined);
     expect(await bounded("count-past", { lfsObjectsMax: 1 })).to.match(/^limit_reached: /);

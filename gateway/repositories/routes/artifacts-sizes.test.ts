@@ -36,7 +36,7 @@ describe("configured size limits", function () {
     const { code, stderr } = await pushed(work, remote);
     expect(code).to.not.equal(0);
     expect(stderr.replaceAll("\n", " ")).to.contain(
-      `the file "file.txt" has ${FILE_BYTES + 1} bytes, past ${FILE_BYTES} (TRUNKLINE_GIT_FILE_BYTES); Git LFS`,
+      `the file "file.txt" has ${FILE_BYTES + 1} bytes, more than ${FILE_BYTES} (TRUNKLINE_GIT_FILE_BYTES); Git LFS`,
     );
   });
 

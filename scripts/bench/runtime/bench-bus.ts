@@ -15,13 +15,20 @@ const PLACEMENT_POLL_MS = 10;
 /** The unit of processor times in /proc on Linux. */
 const TICK_MS = 10;
 
+/** Number of nats-servers, by `--servers`. */
+const serverCount = () => Number(process.env.TRUNKLINE_BENCH_SERVERS ?? 1);
+
+/** Picks the target that holds for the number of servers. */
+export const byServers = <T>(targets: { one: T; several: T }): T =>
+  serverCount() === 1 ? targets.one : targets.several;
+
 export class BenchBus implements AsyncDisposable {
   readonly url: string;
   readonly #ends = new AsyncDisposableStack();
 
   /** One server, or as many as `--servers` says, with a copy of each stream on all. */
   static async start(): Promise<BenchBus> {
-    const size = Number(process.env.TRUNKLINE_BENCH_SERVERS ?? 1);
+    const size = serverCount();
     const servers = size === 1 ? await startNats() : await startCluster(size);
     const url = "urls" in servers ? servers.urls.join(",") : servers.url;
     const bus = await Bus.connect({ url, name: "bench" });

@@ -21,7 +21,7 @@ export const runtimeCalls: Benchmark = {
       () => load.ask<Load>({ workload: "get", ...volume }),
     );
     return loadFigures(`read call, ${IN_FLIGHT} in flight`, rounds, {
-      perSecond: { atLeast: 0.8 },
+      perSecond: { atLeast: 1.8 },
       p99: { atMost: 2 },
     });
   },

@@ -9,7 +9,7 @@ import {
   ROUND_MS,
 } from "../benchmark.ts";
 import { mergeLoads } from "../run-load.ts";
-import { BenchBus } from "./bench-bus.ts";
+import { BenchBus, byServers } from "./bench-bus.ts";
 
 const IN_FLIGHT = 128;
 const volume = { inFlight: IN_FLIGHT, ms: ROUND_MS };
@@ -46,15 +46,16 @@ export const runtimeChanges: Benchmark = {
     );
     return [
       ...loadFigures(`durable change, ${IN_FLIGHT} in flight, 1,000 actors`, many, {
-        perSecond: { atLeast: 3 },
+        perSecond: { atLeast: byServers({ one: 4, several: 1 }) },
       }),
       ...loadFigures(`durable change, ${IN_FLIGHT} in flight, one actor`, one, {
-        perSecond: { atLeast: 8 },
+        perSecond: { atLeast: byServers({ one: 10, several: 2.5 }) },
       }),
       {
         name: `durable change, ${IN_FLIGHT} in flight, 1,000 actors`,
         unit: "µs of the servers' processors",
         ...cost,
+        target: { atMost: byServers({ one: 1, several: 1.8 }) },
       },
     ];
   },

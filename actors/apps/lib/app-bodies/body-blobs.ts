@@ -21,7 +21,7 @@ export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promi
   for await (const piece of blobs.get(body.blob)) {
     bytes += piece.length;
     if (bytes > APP_REQUEST_BYTES_MAX) {
-      const text = `Cannot read a body: it is past ${APP_REQUEST_BYTES_MAX} bytes`;
+      const text = `Cannot read a body: it is larger than ${APP_REQUEST_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
     pieces.push(piece);

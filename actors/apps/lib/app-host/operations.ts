@@ -254,7 +254,7 @@ export class Operations {
       throw new ActorError("invalid_request", "Cannot send a webhook: no agent sends it");
     const bytes = Buffer.from(payload);
     if (bytes.length > OUTGOING_PAYLOAD_BYTES_MAX) {
-      const text = `Cannot send a webhook: its payload is past ${OUTGOING_PAYLOAD_BYTES_MAX} bytes`;
+      const text = `Cannot send a webhook: its payload is larger than ${OUTGOING_PAYLOAD_BYTES_MAX} bytes`;
       throw new ActorError("body_too_large", text);
     }
     await this.#checkRoom(address);

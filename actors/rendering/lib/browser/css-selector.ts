@@ -17,7 +17,11 @@ export async function checkSelector(
   const select = `document.createDocumentFragment().querySelector(${JSON.stringify(selector)})`;
   if ((await context.evaluate(`try { ${select}; true } catch { false }`)) === true) return;
   const fault = { pointer, message: "Expected a CSS selector" };
-  throw new ActorError("invalid_request", "Cannot select an element: the selector is none", {
-    faults: [fault],
-  });
+  throw new ActorError(
+    "invalid_request",
+    "Cannot select an element: the selector is not valid CSS",
+    {
+      faults: [fault],
+    },
+  );
 }

@@ -37,9 +37,13 @@ export async function functionTrue(
     if (exceptionDetails === undefined) return;
     const pointer = "/waitForFunction/function";
     const message = `Expected an expression or a function: ${said(exceptionDetails)}`;
-    throw new ActorError("invalid_request", "Cannot wait: the function is none", {
-      faults: [{ pointer, message }],
-    });
+    throw new ActorError(
+      "invalid_request",
+      "Cannot wait: the function is not a JavaScript function",
+      {
+        faults: [{ pointer, message }],
+      },
+    );
   }
 
   async function isTrue(): Promise<boolean> {

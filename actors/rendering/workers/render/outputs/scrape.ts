@@ -25,7 +25,7 @@ export const scrape: Output<ScrapeRequest, ReadAnswer<ScrapeResult>> = async (
 
 function noSelector(index: number): ActorError {
   const fault = { pointer: `/elements/${index}/selector`, message: "Expected a CSS selector" };
-  const text = "Cannot select elements: the selector is none";
+  const text = "Cannot select elements: the selector is not valid CSS";
   return new ActorError("invalid_request", text, { faults: [fault] });
 }
 
