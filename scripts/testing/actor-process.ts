@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { startFlags } from "./start-command.ts";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
 const READY_MS_MAX = 45_000;
@@ -34,7 +35,7 @@ export class ActorProcess {
     const own = [String(buckets), ...(holdsCheckpoints ? ["hold"] : [])];
     const { main, parameters } = program ?? { main: MAIN, parameters: own };
     this.name = name;
-    this.#child = spawn(process.execPath, [main, url, name, ...parameters], {
+    this.#child = spawn(process.execPath, [...startFlags(), main, url, name, ...parameters], {
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { stdout, stderr } = this.#child;

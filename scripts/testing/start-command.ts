@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
 export function startCommand(): string[] {
+  return [process.execPath, ...startFlags(), join(REPOSITORY, "scripts/start.ts")];
+}
+
+/** Returns the flags of Node with which `npm start` runs the program. */
+export function startFlags(): string[] {
   const text = readFileSync(join(REPOSITORY, "scripts/trunkline"), "utf8");
   const flags = /exec "\$node" ((?:--\S+ )+)"\$here\/start/.exec(text)?.[1];
   if (flags === undefined) throw new Error(`Cannot read the start command in: ${text}`);
-  return [
-    process.execPath,
-    ...flags.split(" ").filter((flag) => flag !== ""),
-    join(REPOSITORY, "scripts/start.ts"),
-  ];
+  return flags.split(" ").filter((flag) => flag !== "");
 }
