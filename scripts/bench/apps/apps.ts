@@ -40,8 +40,8 @@ export const appWebhooks: Benchmark = {
     const { ours, reference } = scene;
     const figures: Figure[] = [];
     for (const { name, path, status, atLeast } of [
-      { name: "webhook to an agent by code", path: "/by-code", status: 200, atLeast: 0.5 },
-      { name: "webhook to a declared endpoint", path: "/declared", status: 202, atLeast: 0.7 },
+      { name: "webhook to an agent by code", path: "/by-code", status: 200, atLeast: 0.6 },
+      { name: "webhook to a declared endpoint", path: "/declared", status: 202, atLeast: 0.8 },
     ]) {
       const send = (url: string) =>
         scene.ask<Load>({
