@@ -94,9 +94,9 @@ export interface GatewayParts {
   /** Names what this process still needs before it can serve. */
   missing: () => readonly string[];
   now: () => number;
-  /** Aborts when this process begins to stop, which ends endless answers. */
   /** True once the process wants no more requests; it still answers those that arrive. */
   isStopping?: () => boolean;
+  /** Aborts when this process begins to stop, which ends endless answers. */
   stopping: AbortSignal;
   /** Time limit of an answer with the records of a crawl; defaults to CRAWL_READ_MS_MAX. */
   readMs?: number;

@@ -30,7 +30,7 @@ const removed = { change: "removed" } as const;
  * the number of the lookup that is not answered yet; the secrets themselves are stored nowhere
  *
  * Row `change.<number>`: `{ number, at, by: { type, id, clientId? }, action, changes: [{ field, from, to }] }`: the
- * last 200 changes
+ * last 600 changes
  */
 export const oauthClientActor = defineActor(oauthClient, {
   state: OAuthClientState,

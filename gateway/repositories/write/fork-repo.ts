@@ -79,15 +79,16 @@ export async function forkRepo(
   return { ...made, objects };
 }
 
-/** Reads large files after the refs, so that every large file that a ref reaches is included. */
+/** Reads the list of large files after the refs, so that every large file that a ref reaches is included. */
 function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSignal) {
   const { accountId } = address;
   return parts.finder.with(address, signal, async (id) => {
-    const [manifest, entry, files] = await Promise.all([
+    const [manifest, entry] = await Promise.all([
       parts.manifests.read(id, address, signal),
       parts.actors.call(repoContract, id, "get", address, { signal }),
-      listLfsObjects(parts.actors, id, signal),
     ]);
+    // Read together with the refs, the list could end before a push whose refs are read still.
+    const files = await listLfsObjects(parts.actors, id, signal);
     return { repo: { id, accountId, address, manifest }, entry, files };
   });
 }
