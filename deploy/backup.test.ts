@@ -28,30 +28,23 @@ describe("docs/operate/backup.md", function () {
   });
   after(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
-  it("its commands back up a running platform, and restore it onto servers and into a data folder", async () => {
+  it("its commands back up a running platform, and restore it into a data folder", async () => {
     await using first = await startNats();
-    await using second = await startNats();
     await using before = await start("before", first.url);
     const credentials = await before.credentials();
     const kept = await makeToken(credentials);
     await page(backup, { TRUNKLINE_NATS_URL: first.url });
     const later = await makeToken(credentials);
-    await page(restore, { TRUNKLINE_NATS_URL: second.url });
     await page(restore, { TRUNKLINE_DATA: join(folder, "single") });
-    for (const [name, url] of [
-      ["after", second.url],
-      ["single", undefined],
-    ] as const) {
-      await using after = await start(name, url);
-      // A restored platform creates no first account, and so no credentials.
-      const error = await after.credentials().catch((cause: unknown) => cause);
-      expect(error, name).to.have.property("code", "ENOENT");
-      const api = `${after.url}/v4`;
-      expect(await verify(api, kept), name).to.deep.equal({ status: 200, text: "active" });
-      expect((await verify(api, later)).status, name).to.equal(401);
-      after.signal("SIGTERM");
-      expect(await after.exit()).to.equal(0);
-    }
+    await using after = await start("single", undefined);
+    // A restored platform creates no first account, and so no credentials.
+    const error = await after.credentials().catch((cause: unknown) => cause);
+    expect(error).to.have.property("code", "ENOENT");
+    const api = `${after.url}/v4`;
+    expect(await verify(api, kept)).to.deep.equal({ status: 200, text: "active" });
+    expect((await verify(api, later)).status).to.equal(401);
+    after.signal("SIGTERM");
+    expect(await after.exit()).to.equal(0);
     // It has stopped.
     const away = await page(backup, { TRUNKLINE_DATA: join(folder, "single") }, 1);
     expect(away).to.match(/^Cannot connect to the bus at /);

@@ -1,6 +1,6 @@
 /**
- * Follows docs/operate as a new operator: the commands of install.md start a cluster, which then loses a server, is
- * backed up and restored.
+ * Follows docs/operate as a new operator: the commands of its pages start a cluster, which loses a server, gets TLS and
+ * users, is backed up, and is restored onto empty servers.
  */
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,13 +16,22 @@ import { findNatsServer, REPOSITORY } from "../scripts/tools.ts";
 
 const START_MS_MAX = 120_000;
 const SERVERS = ["n1", "n2", "n3"];
+const ROLES = ["gateway", "actors", "browser"];
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-describe("docs/operate/install.md", function () {
+describe("docs/operate", function () {
   this.timeout(600_000);
-  const [bus = "", roles = "", look = ""] = shellBlocksOf("docs/operate/install.md");
+  const [, bus = "", roles = "", look = ""] = shellBlocksOf("docs/operate/install.md");
+  const [users = "", certificates = "", secureServer = "", secureRole = "", secureLook = ""] =
+    shellBlocksOf("docs/operate/security.md");
+  const [, variables = ""] = shellBlocksOf("docs/operate/runbook.md");
+  const [backup = "", , restore = ""] = adminCommandsOf("docs/operate/backup.md");
+  /** The settings of all processes. */
+  const settings = textBefore(roles, "TRUNKLINE_ROLES=");
   const programs = new Map<string, ChildProgram>();
   const ports = new Map<string, number>();
+  const tokens: string[] = [];
+  let credentials: Credentials;
   let folder: string;
   let path: string;
 
@@ -31,12 +40,10 @@ describe("docs/operate/install.md", function () {
     await chmod(folder, 0o755);
     await writeFile(join(folder, "secrets-key"), KEY);
     await writeFile(join(folder, "metrics-token"), "m".repeat(48));
-    // The clone's program in place of the package's.
-    const npx = `#!/bin/sh\nshift\nexec '${REPOSITORY}/scripts/trunkline' "$@"\n`;
     await mkdir(join(folder, "bin"));
-    await writeFile(join(folder, "bin/npx"), npx, { mode: 0o755 });
     await symlink(findNatsServer(), join(folder, "bin/nats-server"));
-    path = `${join(folder, "bin")}:${process.env.PATH}`;
+    // The clone's program in place of the package's.
+    path = `${join(folder, "bin")}:${join(REPOSITORY, "scripts")}:${process.env.PATH}`;
     const addresses = SERVERS.flatMap((name) => [`${name}:4222`, `${name}:6222`, `${name}:8222`]);
     for (const address of [...addresses, "8787", "8788", "8789"]) {
       ports.set(address, await freePort());
@@ -50,52 +57,69 @@ describe("docs/operate/install.md", function () {
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  it("its commands start a cluster that survives a server, and whose backup another bus restores", async () => {
+  it("install.md starts a cluster that survives a server", async () => {
     for (const name of SERVERS) startServer(name);
-    const lines = roles.split("\n").filter((line) => line.includes("trunkline start"));
-    expect(lines).to.have.length(3);
-    const settings = roles.slice(0, roles.indexOf("TRUNKLINE_ROLES"));
-    for (const line of lines) {
-      const role = /TRUNKLINE_ROLES=(\w+)/.exec(line)?.[1] ?? "";
-      start(role, `${settings}export TRUNKLINE_PORT=8787\n${line}`);
-    }
-    for (const port of ["8787", "8788", "8789"]) await healthy(port);
-    const credentials = await readCredentials();
-    const kept = await makeToken(credentials);
-    const looked = await shell(settings + look);
-    expect(looked.stdout).to.include("64 of 64 shards have an owner");
-    expect(looked.stdout).to.match(/good +streams/);
+    for (const role of ROLES) startRole(role, "");
+    await healthy();
+    const file = join(folder, "gateway/credentials.json");
+    credentials = JSON.parse(await readFile(file, "utf8"));
+    tokens.push(await makeToken());
+    const { stdout } = await shell(settings + look);
+    expect(stdout).to.include("64 of 64 shards have an owner");
+    expect(stdout).to.match(/good +streams/);
 
     await stop("n2", "SIGKILL");
-    const later = await makeToken(credentials);
+    tokens.push(await makeToken());
     startServer("n2");
     const isWhole = async () =>
-      (await shell(`${settings}npx trunkline admin doctor streams`)).code === 0;
+      (await shell(`${settings}trunkline admin doctor streams`)).code === 0;
     await until("all copies are current", isWhole, START_MS_MAX);
-
-    const backups = join(folder, "backups");
-    const saved = await shell(`${settings}npx trunkline admin backup ${backups}`);
-    expect(saved.code, saved.stderr).to.equal(0);
-    for (const name of [...programs.keys()].toReversed()) await stop(name, "SIGTERM");
-    const single = join(folder, "single");
-    const restored = await shell(`TRUNKLINE_DATA=${single} npx trunkline admin restore ${backups}`);
-    expect(restored.code, restored.stderr).to.equal(0);
-    start(
-      "single",
-      `TRUNKLINE_ROLES=gateway,actors TRUNKLINE_DATA=${single} TRUNKLINE_PORT=8787 npx trunkline start`,
-    );
-    await healthy("8787");
-    for (const token of [kept, later]) expect(await verify(token)).to.equal(200);
-    // Its embedded nats-server ends with it.
-    await stop("single", "SIGTERM");
   });
+
+  it("security.md gives it TLS and a user for each role, and it keeps its data", async () => {
+    await run(users);
+    await run(certificates);
+    await stopAll();
+    for (const name of SERVERS) startServer(name, secureServer);
+    for (const role of ROLES) startRole(role, secureSettings(role));
+    await healthy();
+    await run(settings + secureSettings("browser") + secureLook);
+    for (const token of tokens) expect(await verify(token)).to.equal(200);
+    const asBrowser = settings + secureSettings("browser");
+    const refused = await shell(`${asBrowser}trunkline admin shards`);
+    expect(refused.code).to.equal(1);
+    expect(refused.stderr).to.match(/this user may not .*; use that of admin\.nk/);
+  });
+
+  it("backup.md backs it up twice, and restores it onto empty servers", async () => {
+    await run(variables + backup);
+    tokens.push(await makeToken());
+    await run(variables + backup);
+    await stopAll();
+    for (const name of SERVERS) {
+      await rm(join(folder, name), { recursive: true });
+      startServer(name, secureServer);
+    }
+    await run(variables + restore);
+    for (const role of ROLES) startRole(role, secureSettings(role));
+    await healthy();
+    for (const token of tokens) expect(await verify(token)).to.equal(200);
+    await run(`${variables}trunkline admin doctor bus streams`);
+  });
+
+  /** Returns the settings of security.md for a process of this role. */
+  function secureSettings(role: string): string {
+    return textBefore(secureRole, "TRUNKLINE_ROLES=").replace("browser.nk", `${role}.nk`);
+  }
 
   /** Puts the addresses of this test in place of those on the page. */
   function local(command: string): string {
     return command
       .replace(/\bn[123]:\d{4}\b/g, (address) => `127.0.0.1:${ports.get(address)}`)
       .replace(/TRUNKLINE_PORT=(878\d)/g, (_, port: string) => `TRUNKLINE_PORT=${ports.get(port)}`)
-      .replace("node_modules/trunkline/", `${REPOSITORY}/`);
+      .replaceAll("DNS:n", "IP:127.0.0.1,DNS:n")
+      .replaceAll("node_modules/trunkline/", `${REPOSITORY}/`)
+      .replaceAll("/var/backups/trunkline", join(folder, "backups"));
   }
 
   async function stop(name: string, signal: NodeJS.Signals): Promise<void> {
@@ -103,16 +127,31 @@ describe("docs/operate/install.md", function () {
     if (!program) throw new Error(`${name} does not run`);
     end(program, signal);
     await program.exit();
+    await program[Symbol.asyncDispose]();
+    programs.delete(name);
   }
 
-  function startServer(name: string): void {
-    const command = bus
+  /** The roles first: without a bus they wait for it. */
+  async function stopAll(): Promise<void> {
+    await Promise.all(ROLES.map((role) => stop(role, "SIGTERM")));
+    await Promise.all(SERVERS.map((name) => stop(name, "SIGTERM")));
+  }
+
+  /** Starts it as install.md does, or with these commands in place of the last line there. */
+  function startServer(name: string, commands?: string): void {
+    const plain = "nats-server -c";
+    const command = (commands === undefined ? bus : textBefore(bus, plain) + commands)
       .replace("NAME=n1", `NAME=${name}`)
       .replace("LISTEN=n1:4222", `LISTEN=${name}:4222`)
       .replace("LISTEN=n1:6222", `LISTEN=${name}:6222`)
       .replace("127.0.0.1:8222", `127.0.0.1:${ports.get(`${name}:8222`)}`)
       .replace("/var/lib/trunkline-bus", join(folder, name));
     start(name, command);
+  }
+
+  function startRole(role: string, more: string): void {
+    const line = roles.split("\n").find((one) => one.includes(`TRUNKLINE_ROLES=${role} `));
+    start(role, `${settings}${more}export TRUNKLINE_PORT=8787\n${line}`);
   }
 
   function start(name: string, command: string): void {
@@ -124,7 +163,17 @@ describe("docs/operate/install.md", function () {
     return await runCommand("sh", ["-c", `cd ${folder}\n${local(command)}`], { PATH: path });
   }
 
-  async function healthy(port: string): Promise<void> {
+  /** Runs commands of a page, and expects each to succeed. */
+  async function run(commands: string): Promise<void> {
+    const { code, stdout, stderr } = await shell(`set -e\n${commands}`);
+    expect(code, `${commands}: ${stdout}${stderr}`).to.equal(0);
+  }
+
+  async function healthy(): Promise<void> {
+    for (const port of ["8787", "8788", "8789"]) await answers(port);
+  }
+
+  async function answers(port: string): Promise<void> {
     const url = `http://127.0.0.1:${ports.get(port)}/healthz`;
     const isReady = () =>
       fetch(url).then(
@@ -137,11 +186,8 @@ describe("docs/operate/install.md", function () {
     });
   }
 
-  async function readCredentials(): Promise<Credentials> {
-    return JSON.parse(await readFile(join(folder, "gateway/credentials.json"), "utf8"));
-  }
-
-  async function makeToken({ account_id, api_token }: Credentials): Promise<string> {
+  async function makeToken(): Promise<string> {
+    const { account_id, api_token } = credentials;
     const url = `http://127.0.0.1:${ports.get("8787")}/v4/accounts/${account_id}/tokens`;
     const policies = [{ effect: "allow", permission_groups: [{ id: "account.read" }] }];
     const response = await fetch(url, {
@@ -169,4 +215,16 @@ function end(program: ChildProgram, signal: NodeJS.Signals): void {
   } catch {
     // It has ended.
   }
+}
+
+function textBefore(text: string, mark: string): string {
+  return text.slice(0, text.indexOf(mark));
+}
+
+function adminCommandsOf(page: string): string[] {
+  return (
+    shellBlocksOf(page)
+      .join("")
+      .match(/^trunkline admin .*$/gm) ?? []
+  );
 }

@@ -204,7 +204,7 @@ describe("operators' commands", function () {
     // The only one that does not end by itself.
     const commands = Array.from(
       readFileSync(join(REPOSITORY, "docs/operate/monitoring.md"), "utf8").matchAll(
-        /^\$ ((?:nats|scripts\/trunkline) .*?)(?: +# .*)?$|`(nats -s "\$\(cat .*?)`/gm,
+        /^\$ ((?:nats|trunkline) .*?)(?: +# .*)?$|`(nats -s "\$\(cat .*?)`/gm,
       ),
       ([, shown, named]) => shown ?? named ?? "",
     ).filter((command) => !command.includes(" kv watch "));
@@ -212,7 +212,7 @@ describe("operators' commands", function () {
     it("names at least the main commands of the sections above", () => {
       expect(commands.join("\n"))
         .to.include("nats service stats trunkline-gateway\n")
-        .and.include("scripts/trunkline admin tasks\n")
+        .and.include("trunkline admin tasks\n")
         .and.include("nats kv get state-0 epoch.5 --raw\n")
         .and.include("server report jetstream");
       expect(commands.length).to.be.at.least(12);
@@ -223,7 +223,8 @@ describe("operators' commands", function () {
         const command = shown
           .replace(/\b[0-9a-f]{32}\b/, account)
           .replace("$(cat data/", `$(cat ${dataDir}/`);
-        const environment = { NATS_URL: url(), TRUNKLINE_NATS_URL: url() };
+        const PATH = `${join(REPOSITORY, "scripts")}:${process.env.PATH}`;
+        const environment = { PATH, NATS_URL: url(), TRUNKLINE_NATS_URL: url() };
         const { code, stdout, stderr } = await runCommand(
           "sh",
           ["-c", `nats() { '${cli}' "$@"; }; cd '${REPOSITORY}' && ${command}`],

@@ -44,7 +44,7 @@ describe("commands of the runbook", function () {
   });
 
   const environmentFor = (natsUrl: string): NodeJS.ProcessEnv => ({
-    PATH: `${tools}:${process.env.PATH}`,
+    PATH: `${tools}:${join(REPOSITORY, "scripts")}:${process.env.PATH}`,
     NATS_URL: natsUrl,
   });
 

@@ -77,7 +77,7 @@ export const Settings = z.object({
     .optional()
     .meta({
       description:
-        "Servers of an outside cluster (nats-server 2.14 or newer), with `user:password@` if they need it",
+        "All servers of an outside cluster (nats-server 2.14 or newer), with `user:password@` if they need it. A process connects to no other",
       unset: "an embedded server",
     }),
   TRUNKLINE_NATS_CREDS: z

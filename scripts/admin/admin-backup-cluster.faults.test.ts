@@ -7,6 +7,7 @@ import { openData } from "../../deploy/open-data.ts";
 import { startWorld } from "../testing/actor-world.ts";
 import { counter, counterActor } from "../testing/counter.ts";
 import { startCluster, startNats } from "../testing/nats-server.ts";
+import { until } from "../testing/until.ts";
 import { adminBackup } from "./admin-backup.ts";
 import { adminRestore } from "./admin-restore.ts";
 
@@ -19,6 +20,28 @@ describe("backup of a cluster", function () {
     folder = await mkdtemp(join(tmpdir(), "trunkline-backup-"));
   });
   afterEach(() => rm(folder, { recursive: true, maxRetries: 10 }));
+
+  it("is restored onto a cluster whose servers start meanwhile", async () => {
+    await using first = await startNats();
+    await using second = await startCluster(3);
+    const bus = await Bus.connect({ url: first.url, name: "test" });
+    await openData(bus.jetstream, { version: "0", replicas: 1, tasks: [] });
+    await bus.close();
+    await adminBackup([folder], { TRUNKLINE_NATS_URL: first.url }, () => {});
+    const [alone, ...others] = second.servers;
+    for (const server of others) await server.kill();
+    const environment = { TRUNKLINE_NATS_URL: second.urls.join(","), TRUNKLINE_REPLICAS: "3" };
+    const probe = await Bus.connect({ url: alone?.url ?? "", name: "test" });
+    const answer = () => probe.jetstream.streams.info("ANY").catch(({ name }: Error) => name);
+    // It answers as the leader until it misses the others.
+    await until("it has no leader", async () => (await answer()) !== "StreamNotFoundError", 60_000);
+    const restoring = adminRestore([folder], environment, () => {});
+    // A request of this kind that begins later fails without the others.
+    expect(await Promise.race([restoring, answer()])).to.not.equal("StreamNotFoundError");
+    await probe.close();
+    for (const server of others) await server.start();
+    await restoring;
+  });
 
   it("is restored onto one server and onto another cluster, while a host of the first goes on", async () => {
     const lines: string[] = [];

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { BUS_USERS } from "../bus-users/permissions.ts";
 import { makeSeeds, seedFile } from "../bus-users/seeds.ts";
 import { SERVER_PART, serverPart } from "../bus-users/server-part.ts";
+import { REPOSITORY } from "../tools.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** The first line of a file from this command; the command may replace such a file. */
@@ -38,7 +39,8 @@ export async function adminBusCredentials(
   const became = before === undefined ? "made" : text === before ? "unchanged" : "replaced";
   console.log(`${became.padEnd(9)} ${part}`);
   console.log(`
-Give each server ${SERVER_PART}, beside deploy/nats-secure.conf, and reload it: nats-server --signal reload.
+Give each server ${SERVER_PART}, in one folder with nats-base.conf and nats-secure.conf of
+${join(REPOSITORY, "deploy")}. A running server loads it after: nats-server --signal reload=<pid>
 Give each process the seed of its role alone: TRUNKLINE_NATS_NKEYS=<path of the seed>.`);
 }
 

@@ -5,12 +5,16 @@ import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secre
 import { outgoingWebhookActor } from "../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { TASKS } from "../../actors/main.ts";
 import { renderJobsActor } from "../../actors/rendering/render-jobs/render-jobs.ts";
+import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { declareStreams } from "../../deploy/streams.ts";
 import { app } from "../../schemas/apps/app.ts";
 import { NO_APP, OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
 import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
+import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { startWorld } from "../testing/actor-world.ts";
 import { runCommand } from "../testing/command-line.ts";
+import { SecuredNats } from "../testing/secured-nats.ts";
 import { until } from "../testing/until.ts";
 
 const MAIN = join(import.meta.dirname, "../trunkline.ts");
@@ -20,6 +24,21 @@ const AGENT = `${KEY}.Counter.one`;
 
 describe("admin secrets", function () {
   this.timeout(120_000);
+
+  it("ends with one line for a user that may not read states", async () => {
+    await using nats = await SecuredNats.start();
+    const bus = await Bus.connect({ ...nats.login("admin"), name: "test" });
+    await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [] });
+    const row = stateSubjects(stateBucket(0)).row(`${app.kind}.${KEY}`, "secret.ONE");
+    await bus.jetstream.jetstream().publish(row, "{}");
+    await bus.close();
+    const { code, stderr } = await runCommand(process.execPath, [MAIN, "admin", "secrets"], {
+      ...nats.settings("operator"),
+      TRUNKLINE_SECRETS_KEY: newSecretKey(),
+    });
+    expect(code).to.equal(1);
+    expect(stderr).to.match(/^Cannot ask the bus: this user may not .*; use that of admin\.nk\n$/);
+  });
 
   it("seals the secrets of apps with the newest key, and reports when an older key is no longer needed", async () => {
     const [old, recent] = [newSecretKey(), newSecretKey()];

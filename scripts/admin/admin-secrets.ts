@@ -120,19 +120,24 @@ async function readSecrets(bus: Bus): Promise<StoredSecrets> {
       );
     const read = async (subject: string) =>
       await turns.run(() => bus.readLast(subjects.stream, subject));
-    const ofApps = (await rowsOf(app.kind, "secret.")).map(async (subject) => {
+    const [apps, webhooks, jobs] = await Promise.all([
+      rowsOf(app.kind, "secret."),
+      rowsOf(outgoingWebhook.kind, "webhook/"),
+      rowsOf(renderJobs.kind, ""),
+    ]);
+    const ofApps = apps.map(async (subject) => {
       const row = SecretRow.safeParse(readJson(await read(subject)));
       if (!row.success) return;
       const { name, sealed } = row.data.secret;
       found.ofApps.push({ of: subjects.keyOf(app.kind, subject), name, sealed });
     });
-    const ofWebhooks = (await rowsOf(outgoingWebhook.kind, "webhook/")).map(async (subject) => {
+    const ofWebhooks = webhooks.map(async (subject) => {
       const row = WebhookRow.safeParse(readJson(await read(subject)));
       for (const secret of [row.data?.secret ?? []].flat()) {
         if ("sealed" in secret) found.ofOthers.push(secret.sealed);
       }
     });
-    const ofJobs = (await rowsOf(renderJobs.kind, "")).map(async (subject) => {
+    const ofJobs = jobs.map(async (subject) => {
       const row = JobRow.safeParse(readJson(await read(subject)));
       const { secret = [], requestKey = [] } = row.data ?? {};
       found.ofOthers.push(...[secret, requestKey].flat());

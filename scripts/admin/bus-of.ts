@@ -29,8 +29,9 @@ export async function roleLogins(
       : await outsideAccess(config, natsUrl, roles);
   const [first] = roles;
   if (first === undefined) return [];
-  const hasOne = natsUrl !== undefined && natsNkeys === undefined;
-  if (hasOne) return [{ roles, login: access(first) }];
+  const login = access(first);
+  const hasOne = natsUrl !== undefined && (natsNkeys === undefined || login.role === "admin");
+  if (hasOne) return [{ roles, login }];
   return roles.map((role) => ({ roles: [role], login: access(role) }));
 }
 

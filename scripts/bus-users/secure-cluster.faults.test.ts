@@ -136,6 +136,20 @@ describe("a bus with TLS and a user for each role", function () {
     await expectRefused(without, /the server's certificate is not trusted/);
   });
 
+  it("a process without a seed ends with one line", async () => {
+    const { TRUNKLINE_NATS_NKEYS: _, ...without } = settings("actors");
+    await expectRefused(without, /the servers refuse this user: expected .*TRUNKLINE_NATS_NKEYS/);
+  });
+
+  it("the user admin is good for the doctor", async () => {
+    const { TRUNKLINE_ROLES: _, ...admin } = settings("admin");
+    const { code, stdout } = await doctor(admin);
+    expect(code, stdout).to.equal(0);
+    expect(stdout).to.match(
+      /good +permissions of admin +found all that gateway, actors, browser use/,
+    );
+  });
+
   it("a certificate that has expired ends a start with one line", async () => {
     await certify("expired", authority.issue("localhost", "240101000000Z"));
     await using server = await startNats({

@@ -141,6 +141,13 @@ export function imageCopies(): string[] {
   return Array.from(copies, ([, sources = ""]) => sources.split(" ")).flat();
 }
 
+/** Returns the commands that make the Node packages of the image. */
+export function imagePackageCommands(): string[] {
+  const [, stage = ""] = read("deploy/Containerfile").split(" AS packages\n");
+  const [commands = ""] = stage.split("\nFROM ");
+  return Array.from(commands.matchAll(/^RUN (.*)$/gm), ([, command = ""]) => command);
+}
+
 export function imageEnvironment(): Record<string, string> {
   const lines = read("deploy/Containerfile").matchAll(/^ENV (.*)$/gm);
   const pairs = Array.from(lines, ([, line = ""]) => line.split(" ")).flat();

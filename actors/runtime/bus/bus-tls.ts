@@ -1,5 +1,7 @@
 /** TLS to the servers of the bus: the files, and errors of a connection in terms of our settings. */
+
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { AuthorizationError } from "@nats-io/transport-node";
 
 /** Paths of PEM files. Each connection reads them again, so that it uses renewed files. */
 export interface BusTls {
@@ -13,7 +15,7 @@ export interface BusTls {
 /**
  * Returns options for `connect`, or undefined if the server decides about TLS. A certificate must be valid for one of
  * the configured servers. The library (3.4.0) checks the certificate of a server with an IP address against
- * `localhost`, and servers that it discovers may have addresses that the settings do not name.
+ * `localhost`.
  */
 export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
   const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));
@@ -39,6 +41,11 @@ const UNTRUSTED = new Set([
 /** Returns one line about the error of a connection. */
 export function connectProblem(error: unknown): string {
   const [code, message] = [codeOf(error), messageOf(error)];
+  if (error instanceof AuthorizationError) {
+    const expected =
+      "expected a user and password in TRUNKLINE_NATS_URL, or TRUNKLINE_NATS_NKEYS, that they know";
+    return `the servers refuse this user: ${expected}`;
+  }
   if (code === "CERT_HAS_EXPIRED") return "the server's certificate has expired";
   if (code === "CERT_NOT_YET_VALID")
     return "the server's certificate is not valid yet; compare the clocks";

@@ -8,7 +8,7 @@ import {
 } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { BUS_CHANGE_MS } from "../../../schemas/limits.ts";
-import { startNats } from "../../../scripts/testing/nats-server.ts";
+import { startCluster, startNats } from "../../../scripts/testing/nats-server.ts";
 import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus, type ReceivedMessage } from "./bus.ts";
@@ -25,8 +25,22 @@ describe("Bus", function () {
     const failure = await Bus.connect({ url, name: "test" }).catch((error: unknown) => error);
     expect(failure).to.have.property(
       "message",
-      `Cannot connect to the bus at nats://127.0.0.1:${nats.port}: Authorization Violation`,
+      `Cannot connect to the bus at nats://127.0.0.1:${nats.port}: the servers refuse this user: expected a user and password in TRUNKLINE_NATS_URL, or TRUNKLINE_NATS_NKEYS, that they know`,
     );
+  });
+
+  it("connect() to a cluster that refuses its password tries each server once", async () => {
+    const many = Promise.withResolvers<string>();
+    let refusals = 0;
+    await using cluster = await startCluster(3, "", (line) => {
+      if (line.includes("authentication error") && ++refusals > 6) many.resolve("tried again");
+    });
+    const url = cluster.urls.join(",").replace(/:[^:@]*@/g, ":wrong@");
+    const refused = Bus.connect({ url, name: "test" }).then(
+      () => "connected",
+      (error: Error) => error.message,
+    );
+    expect(await Promise.race([refused, many.promise])).to.include("refuse this user");
   });
 
   it("reconnects to a bus that refused its password for a while", async () => {

@@ -34,6 +34,9 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     name: login.name,
     inboxPrefix: inboxesOf(login.role).answers,
     ...(tls && { tls }),
+    // Servers name each other. A pool to which refusing servers add each other never empties, so a first connection with a
+    // wrong password would be repeated forever, a thousand times a second.
+    ignoreClusterUpdates: true,
     // By default the library stops reconnecting after 20 s, and detects a half-open link only after minutes.
     maxReconnectAttempts: -1,
     // Keeps reconnecting also while passwords change: by default the library closes a connection that is refused twice.

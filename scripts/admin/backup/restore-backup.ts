@@ -10,6 +10,7 @@ import {
   RESTORE_MARK,
   RestoreHold,
 } from "../../../deploy/restore-mark.ts";
+import { whenClusterIsReady } from "../../../deploy/streams.ts";
 import { isState } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder } from "./backup-folder.ts";
@@ -40,15 +41,13 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   const { bus } = parts;
   const { streams } = bus.jetstream;
   refuseOldServer(bus.connection.info?.version ?? "0");
-  const found = await namesOf(bus);
-  const isAgain = await isRestoring(bus.jetstream);
-  if (!isAgain && found.length > 0) {
-    const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
-    throw new Error(
-      `Cannot restore: the bus is not empty: it has ${found.slice(0, NAMES_SHOWN).join(", ")}${more}; expected a bus without streams, such as that of a new data folder`,
-    );
-  }
-  if (!isAgain) await markRestore(bus.jetstream, parts.replicas);
+  let isAgain = false;
+  await whenClusterIsReady(async () => {
+    isAgain = await isRestoring(bus.jetstream);
+    if (isAgain) return;
+    await refuseOtherStreams(bus);
+    await markRestore(bus.jetstream, parts.replicas);
+  });
   const hold = await RestoreHold.take(bus.jetstream);
   try {
     if (isAgain) for (const name of await dataStreamsOf(bus)) await streams.delete(name);
@@ -57,6 +56,15 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   } finally {
     hold.stop();
   }
+}
+
+async function refuseOtherStreams(bus: Bus): Promise<void> {
+  const found = await namesOf(bus);
+  if (found.length === 0) return;
+  const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
+  throw new Error(
+    `Cannot restore: the bus is not empty: it has ${found.slice(0, NAMES_SHOWN).join(", ")}${more}; expected a bus without streams, such as that of a new data folder`,
+  );
 }
 
 async function restoreStreams(

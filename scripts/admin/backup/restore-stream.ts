@@ -1,8 +1,7 @@
 /** Restores one stream from a backup with the sequences and times of its messages, and verifies the result. */
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, type StreamConfig, type StreamState } from "@nats-io/jetstream";
-import type { Msg } from "@nats-io/transport-node";
+import { JetStreamApiError, type StreamConfig } from "@nats-io/jetstream";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BLOB_STORE_BYTES_MIN } from "../../../deploy/stream-declarations.ts";
 import { changesNoActor } from "../../../schemas/subjects.ts";
@@ -14,15 +13,12 @@ import {
   encodeMessage,
 } from "./archive-entries.ts";
 import type { BackupFolder, StoredStream } from "./backup-folder.ts";
+import { answerOf, ChunkSender } from "./chunk-sender.ts";
 import { readMessages } from "./read-stream.ts";
-import { S2_CHUNK_BYTES_MAX, S2_START, s2Chunk } from "./s2-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
-/** Chunks on their way to the server at once. A ping waits behind all of them. */
-const CHUNKS_IN_FLIGHT = 2;
-const CHUNK_ANSWER_MS = 60_000;
-/** The server recovers the stream before it answers, and the copies of a cluster follow. */
-const RESTORED_MS_MAX = 120_000;
+/** The copies of a cluster follow its leader. */
+const COMPARE_MS_MAX = 120_000;
 const COMPARE_PAUSE_MS = 250;
 /** Error code for insufficient storage: the stream's limit exceeds this disk. */
 const NO_ROOM = 10047;
@@ -36,12 +32,6 @@ interface RestoreOptions {
   bus: Bus;
   folder: BackupFolder;
   replicas: number;
-}
-
-interface Answer {
-  error?: { code: number; err_code: number; description: string };
-  deliver_subject?: string;
-  state?: StreamState;
 }
 
 /** Resolves with the number of messages. */
@@ -63,7 +53,7 @@ export async function restoreStream(
     throw new Error(
       `Cannot restore ${stored.name}: its list has ${present.length} messages, not ${stored.messages}`,
     );
-  const sending = new ChunkSender(bus, stored.name, subject);
+  const sending = await ChunkSender.open(bus, stored.name, subject);
   const compared = Comparison.of(stored);
   await sending.add(ARCHIVE_MAGIC);
   await sending.add(
@@ -133,82 +123,10 @@ async function beginRestore(bus: Bus, config: StreamConfig): Promise<string> {
   return answer.deliver_subject;
 }
 
-/** Throws if the server refused. */
-function answerOf(message: Msg): Answer {
-  if (message.data.length === 0) return {};
-  const answer = message.json<Answer>();
-  if (answer.error) throw new JetStreamApiError(answer.error);
-  return answer;
-}
-
-/** Sends bytes to the server in chunks, several chunks ahead of the acknowledgements. */
-class ChunkSender {
-  readonly #bus: Bus;
-  readonly #stream: string;
-  readonly #subject: string;
-  #waiting: Uint8Array[] = [];
-  #bytes = 0;
-  readonly #inFlight = new Set<Promise<void>>();
-  #failure: unknown;
-
-  constructor(bus: Bus, stream: string, subject: string) {
-    this.#bus = bus;
-    this.#stream = stream;
-    this.#subject = subject;
-    this.#send(S2_START);
-  }
-
-  async add(bytes: Uint8Array): Promise<void> {
-    this.#waiting.push(bytes);
-    this.#bytes += bytes.length;
-    if (this.#bytes >= S2_CHUNK_BYTES_MAX) await this.#flush();
-  }
-
-  /** Resolves with the figures of the restored stream. */
-  async finish(): Promise<StreamState> {
-    await this.#flush();
-    await Promise.all(this.#inFlight);
-    this.#throwFailure();
-    const options = { timeoutMs: RESTORED_MS_MAX };
-    const { state } = answerOf(await this.#bus.request(this.#subject, "", options));
-    if (!state) throw new Error(`Cannot restore ${this.#stream}: the bus did not describe it`);
-    return state;
-  }
-
-  async #flush(): Promise<void> {
-    const bytes = Buffer.concat(this.#waiting);
-    this.#waiting = [];
-    this.#bytes = 0;
-    for (let at = 0; at < bytes.length; at += S2_CHUNK_BYTES_MAX) {
-      while (this.#inFlight.size >= CHUNKS_IN_FLIGHT) await Promise.race(this.#inFlight);
-      this.#throwFailure();
-      this.#send(s2Chunk(bytes.subarray(at, at + S2_CHUNK_BYTES_MAX)));
-    }
-  }
-
-  #send(chunk: Uint8Array): void {
-    const sent = this.#bus
-      .request(this.#subject, chunk, { timeoutMs: CHUNK_ANSWER_MS })
-      .then(answerOf)
-      .then(
-        () => {},
-        (error: unknown) => {
-          this.#failure ??= error;
-        },
-      )
-      .finally(() => this.#inFlight.delete(sent));
-    this.#inFlight.add(sent);
-  }
-
-  #throwFailure(): void {
-    if (this.#failure !== undefined) throw this.#failure;
-  }
-}
-
 /** Reads the restored stream and compares it with the sent messages. Copies other than the leader's may lag behind. */
 async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promise<void> {
   const info = await bus.jetstream.streams.info(stored.name);
-  const giveUpAt = performance.now() + RESTORED_MS_MAX;
+  const giveUpAt = performance.now() + COMPARE_MS_MAX;
   // A backup may hold messages that were removed while it was made. The limits of the stream may remove them again.
   const spare = stored.messages - stored.counted;
   for (;;) {

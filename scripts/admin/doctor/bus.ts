@@ -22,8 +22,9 @@ export async function checkBus(context: DoctorContext): Promise<readonly Finding
 
 function missingBus({ config }: DoctorContext, found: string): Finding {
   const { natsUrl } = config;
-  const mend =
-    natsUrl === undefined
+  const mend = found.includes("TRUNKLINE_NATS_")
+    ? "correct this setting, see docs/operate/security.md"
+    : natsUrl === undefined
       ? "trunkline start"
       : `start nats-server at ${withoutPasswords(natsUrl)}, or correct TRUNKLINE_NATS_URL`;
   return { level: "failure", about: "bus", found, wanted: "a bus that answers", mend };

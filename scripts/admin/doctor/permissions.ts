@@ -42,7 +42,8 @@ async function findingsOf(
       "give every server the bus-users.conf of this version: trunkline admin bus-credentials <folder>";
     return [{ level: "failure", about, found, wanted, mend }];
   }
-  if (!mayAll) return [good(about, wanted, wanted)];
+  // Commands of people use it.
+  if (!mayAll || role === "admin") return [good(about, wanted, wanted)];
   const found = "one user with all rights";
   const mend = "trunkline admin bus-credentials <folder>, see docs/operate/security.md";
   return [
