@@ -25,7 +25,7 @@ const SAFETY_MS = 15_000;
  * The longest wait of a timer. A timer measures how long the machine has run, and due times are times of day. When the
  * machine was suspended or its time of day was set forward, work is late by at most this wait.
  */
-export const DUE_CHECK_MS = 60_000;
+const DUE_CHECK_MS = 60_000;
 /** Pause before an agent that did not start is tried again. */
 const HOLD_MS = 5_000;
 /** How long an alarm waits for the next due time, so that the next alarm can be set. */
