@@ -68,6 +68,8 @@ export interface GatewayParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
+  /** Seals the keys of stored requests of crawls. */
+  secrets: Pick<SecretBox, "seal">;
   /** The router of repositories, below /git. */
   git?: Router;
   /** Repositories for the REST API. */
@@ -174,6 +176,7 @@ export function routeTable(
     | "actors"
     | "blobs"
     | "live"
+    | "secrets"
     | "repositories"
     | "apps"
     | "devtools"

@@ -35,9 +35,10 @@ describe("gateway process", () => {
   });
   // The first start makes the token for metrics.
   const config = () => ({ ...testConfig, dataDir, metricsToken: undefined });
-  const { blobs, live } = testCrawls();
+  const { blobs, live, secrets } = testCrawls();
+  const shared = { blobs, live, secrets, logger };
   const start = async (changes: Partial<GatewayContext> = {}) => {
-    gateway = await startGateway({ actors, blobs, live, config: config(), logger, ...changes });
+    gateway = await startGateway({ actors, ...shared, config: config(), ...changes });
     return `http://127.0.0.1:${gateway.port}`;
   };
   before(async () => {
@@ -76,10 +77,8 @@ describe("gateway process", () => {
     const port = await freePort();
     const starting = startGateway({
       actors: { ...actors, call },
-      blobs,
-      live,
+      ...shared,
       config: { ...config(), port },
-      logger,
       missing: () => ["a browser"],
       signal: leaving.signal,
     }).catch((error: unknown) => error);
@@ -100,9 +99,7 @@ describe("gateway process", () => {
   it("startGateway() says in one line that its port is in use", async () => {
     await start();
     const taken = { ...config(), port: gateway?.port ?? 0 };
-    const error = await startGateway({ actors, blobs, live, config: taken, logger }).catch(
-      (e: unknown) => e,
-    );
+    const error = await startGateway({ actors, ...shared, config: taken }).catch((e: unknown) => e);
     expect(String(error)).to.equal(
       `Error: Cannot listen on 127.0.0.1:${taken.port}: the port is in use, TRUNKLINE_PORT chooses another`,
     );

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Express, Router } from "express";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { SecretBox } from "../actors/apps/lib/app-secrets/secret-box.ts";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
@@ -57,6 +58,8 @@ export interface GatewayContext {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
   live: LiveUpdates;
+  /** Seals the keys of stored requests of crawls. */
+  secrets: Pick<SecretBox, "seal">;
   /** The router of repositories, below /git. */
   git?: Router;
   repositories?: Repositories;

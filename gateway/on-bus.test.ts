@@ -39,6 +39,7 @@ describe("gateway on the bus", function () {
           actors: bus.actors,
           blobs: crawls.blobs,
           live: crawls.live,
+          secrets: crawls.secrets,
           config: { ...testConfig, dataDir: join(dataDir, name), requestsPerWindow: 1_000 },
           logger: pino({ level: "fatal" }),
         }),

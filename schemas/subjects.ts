@@ -228,6 +228,8 @@ export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
   stream: BLOB_STREAMS[family],
   all: `blob.${family}.>`,
 });
+/** The heads of all blobs whose names match; `*` stands for one token. */
+export const blobHeads = (names: string) => `blob.${names}.=.head`;
 /** The subjects of an object store, as ADR-20 of NATS has them. */
 export const objectSubjects = (bucket: string) => ({
   all: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],

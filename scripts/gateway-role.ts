@@ -103,6 +103,7 @@ export async function startGatewayRole(
   const gateway = await startGateway({
     actors,
     blobs,
+    secrets,
     jobs: { objects: new ObjectStore(bus, clock, RENDER_JOBS_STORE), secrets },
     git: git.router,
     repositories,

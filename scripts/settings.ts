@@ -265,7 +265,7 @@ export const Settings = z.object({
     .default([])
     .meta({
       description:
-        "Keys that seal the secrets of apps, for the roles `gateway` and `actors`; the same in every such process of a cluster. The first seals, all open. To change the key, follow [the steps](../operate/security.md#rotate-the-key-of-app-secrets). Without the key, every secret must be set again",
+        "Keys that seal the secrets of apps and the requests of rendering jobs and crawls, for the roles `gateway` and `actors`; the same in every such process of a cluster. The first seals, all open. To change the key, follow [the steps](../operate/security.md#rotate-the-key-of-app-secrets). Without the key, every secret must be set again",
       unset: "`secrets.key` in the data folder, made at the first start",
     }),
 });

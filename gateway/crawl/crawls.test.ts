@@ -2,8 +2,11 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
+import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { CRAWL_ANSWER_BYTES_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/limits.ts";
+import { decryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
+import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
 import { CRAWL_READS_OF_ACCOUNT_MAX } from "./crawl-reads.ts";
@@ -67,8 +70,12 @@ describe("routes of crawls", () => {
       });
       expect(job?.request).to.equal(`crawl.${answer.json?.result}.request`);
       const stored = gateway.crawls.blobs.blobs.get(job?.request ?? "") ?? new Uint8Array();
-      const request = JSON.parse(Buffer.from(stored).toString());
-      expect(request).to.deep.equal(CrawlRequest.parse(given));
+      const sealedFor = { accountId: gateway.accountId, app: NO_APP };
+      const name = requestKeyName(answer.json?.result);
+      const request = await decryptCrawlRequest(stored, async (sealed) =>
+        gateway.crawls.secrets.open(sealed, { ...sealedFor, name }),
+      );
+      expect(JSON.parse(Buffer.from(request).toString())).to.deep.equal(CrawlRequest.parse(given));
     });
 
     it("answers at its alias too, and accepts the query of the public API", async () => {

@@ -1,6 +1,7 @@
 /** Routes that start, list, read, follow and cancel crawls. */
 import type { Response } from "express";
 import type { z } from "zod";
+import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
@@ -38,6 +39,8 @@ const ALIAS = "/accounts/{account_id}/browser-run/crawl";
 interface CrawlRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "get">;
+  /** Seals the keys of stored requests. */
+  secrets: Pick<SecretBox, "seal">;
   live: LiveUpdates;
   browserMsPerDay: number;
   /** Whether the operator configured a model for the format json. */

@@ -1,16 +1,20 @@
 /** Starts a crawl after all checks, in their order. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { account } from "../../schemas/account/account.ts";
+import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../schemas/crawl/crawl-list.ts";
 import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { site } from "../../schemas/crawl/site.ts";
+import { crawlRequestBlob, encryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { planOf } from "./crawl-wire.ts";
 
 /** How long a start waits for an unknown robots.txt, as the API states, and how often it asks. */
@@ -22,6 +26,7 @@ const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
 interface CrawlStarting {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put">;
+  secrets: Pick<SecretBox, "seal">;
   live: LiveUpdates;
   /** Browser time per account and UTC day; 0 means no limit. */
   browserMsPerDay: number;
@@ -39,7 +44,7 @@ export async function startCrawl(
   request: CrawlRequest,
   signal: AbortSignal,
 ): Promise<string> {
-  const { actors, blobs, browserMsPerDay } = starting;
+  const { actors, blobs, secrets, browserMsPerDay } = starting;
   checkModel(request, starting.hasModel);
   checkModifiedSince(request, starting.now());
   if (request.render) {
@@ -50,9 +55,12 @@ export async function startCrawl(
   // The admission holds a place for a while even without a start, so it comes late.
   await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
-  const content = Buffer.from(JSON.stringify(request));
+  // The request may contain cookies, passwords and header fields that open accounts elsewhere.
+  const content = await encryptCrawlRequest(Buffer.from(JSON.stringify(request)), (key) =>
+    secrets.seal(key, { accountId, app: NO_APP, name: requestKeyName(id) }),
+  );
   const storage = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
-  const stored = await blobs.put(`crawl.${id}.request`, content, storage);
+  const stored = await blobs.put(crawlRequestBlob(id), content, storage);
   const start = { account: accountId, plan: planOf(request), request: stored };
   // From here on the start no longer depends on the client: a job starts completely or not at all.
   await actors.call(crawlJob, id, "start", start);

@@ -9,6 +9,7 @@ import { Registry } from "prom-client";
 import { accountActor } from "../../actors/account/account/account.ts";
 import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { requestLimitActor } from "../../actors/account/request-limit/request-limit.ts";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { gitStorageActor } from "../../actors/repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "../../actors/repositories/namespace/namespace.ts";
 import { namespaceListActor } from "../../actors/repositories/namespace-list/namespace-list.ts";
@@ -121,6 +122,7 @@ export class ArtifactsWorld {
       actors,
       blobs,
       live,
+      secrets: new SecretBox([newSecretKey()]),
       git: this.git.router,
       repositories: this.opened.repositories,
       config: { ...testConfig, publicUrl: this.url, dataDir },

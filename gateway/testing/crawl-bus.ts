@@ -1,10 +1,11 @@
 /** Crawls on a private bus: the real actors, and a worker that fetches from loopback addresses. */
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { accountActor } from "../../actors/account/account/account.ts";
 import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { installationActor } from "../../actors/account/installation/installation.ts";
 import { requestLimitActor } from "../../actors/account/request-limit/request-limit.ts";
 import { userActor } from "../../actors/account/user/user.ts";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import { crawlListActor } from "../../actors/crawl/crawl-list/crawl-list.ts";
 import { HttpPageLoader } from "../../actors/crawl/lib/load/http-page-loader.ts";
@@ -18,6 +19,8 @@ import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-cra
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
+import { RequestKeys } from "../../actors/rendering/lib/request-keys/request-keys.ts";
+import { answerRequestKeys } from "../../actors/rendering/render-jobs/answer-request-keys.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
@@ -31,7 +34,7 @@ import { busActors } from "../../scripts/testing/bus-actors.ts";
 const FETCH_MS = 20_000;
 const PAGES = 16;
 
-export async function crawlBus() {
+export async function crawlBus(logger: Logger = pino({ level: "fatal" })) {
   const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
   const guard = createEgressGuard({ policy });
   const markdown = new MarkdownPool();
@@ -47,8 +50,12 @@ export async function crawlBus() {
     userActor,
   ];
   const running = await busActors({ actors, workers: (bus) => [worker(bus)] });
+  const secrets = new SecretBox([newSecretKey()]);
+  answerRequestKeys({ bus: running.bus, logger, secrets });
   return {
     actors: running.actors,
+    secrets,
+    bus: running.bus,
     blobs: new BlobStore(running.bus, clock),
     live: new BusLiveUpdates(running.bus),
     async stop() {
@@ -63,8 +70,7 @@ export async function crawlBus() {
     const client = new BusActorClient(bus, clock);
     const watching = { live: new BusLiveUpdates(bus), call: client.call.bind(client), clock };
     const jobs = new HeldJobs({
-      blobs,
-      clock,
+      ...{ blobs, requestKeys: new RequestKeys(bus), clock },
       watch: (job, closed) => watchJob(watching, job, closed),
       open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs: FETCH_MS }),
     });
@@ -74,7 +80,7 @@ export async function crawlBus() {
       cache: new TtlStore(bus, "page", CachedPage),
       sitemaps: { guard, clock, fetchMs: FETCH_MS },
       clock,
-      logger: pino({ level: "fatal" }),
+      logger,
       places: new Semaphore(PAGES),
       largePlaces: new Semaphore(LARGE_BODIES_MAX),
       markdown,

@@ -1,6 +1,7 @@
 /** Crawl jobs that crawl nothing, for tests of the gateway. The test says what they have found. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
 import {
@@ -35,6 +36,8 @@ export interface TestCrawls {
   actors: ReturnType<typeof defineTestActors>;
   blobs: MemoryBlobs;
   live: MemoryLive;
+  /** Seals the keys of requests. */
+  secrets: SecretBox;
   jobs: Map<string, TestJob>;
   lists: Map<string, CrawlListEntry[]>;
   /** How many records each listing asked for. */
@@ -52,6 +55,7 @@ export function testCrawls(): TestCrawls {
   const crawls: Omit<TestCrawls, "actors"> = {
     blobs: new MemoryBlobs(),
     live: new MemoryLive(),
+    secrets: new SecretBox([newSecretKey()]),
     jobs: new Map(),
     lists: new Map(),
     listed: [],

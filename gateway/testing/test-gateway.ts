@@ -100,7 +100,8 @@ export function testParts(
 ) {
   const { signal: stopping } = new AbortController();
   const jobs = { objects, secrets };
-  return { actors, blobs, live, jobs, stopping, config: testConfig, now: () => Date.now() };
+  const given = { actors, blobs, live, secrets, jobs };
+  return { ...given, stopping, config: testConfig, now: () => Date.now() };
 }
 
 export async function testGateway({
@@ -126,9 +127,9 @@ export async function testGateway({
   const clock = { now: START };
   const now = () => clock.now;
   const objects = new MemoryObjects();
-  const secrets = new SecretBox([newSecretKey()]);
-  const printer = testPrinter(slots, objects, secrets);
   const crawls = testCrawls();
+  const { secrets } = crawls;
+  const printer = testPrinter(slots, objects, secrets);
   const actors = memoryActors({
     actors: [...crawls.actors, ...realActors(crawls.actors)],
     workers: [printer.worker, ...workers],

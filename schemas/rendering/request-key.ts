@@ -1,7 +1,7 @@
 /**
- * The key that encrypts the stored request of a job. The gateway makes one for each job, and the row of the job keeps
- * it sealed. The role `actors` opens it for the worker that runs the job: a worker of pages from the web must not hold
- * the key that seals all secrets.
+ * The key that encrypts the stored request of a rendering job or a crawl. The gateway makes one for each. The row of a
+ * rendering job keeps it sealed, the request of a crawl begins with it. The role `actors` opens it for the worker that
+ * runs the job: a worker of pages from the web must not hold the key that seals all secrets.
  */
 import { z } from "zod";
 import { SEALED_CHARS_MAX } from "../apps/limits.ts";
@@ -25,7 +25,10 @@ export const RequestKeyAnswer = z.union([
 ]);
 export type RequestKeyAnswer = z.infer<typeof RequestKeyAnswer>;
 
-/** The name that a job's key is sealed for. No name of a secret has a slash, and each job has its own. */
+/**
+ * The name that a job's key is sealed for. No name of a secret has a slash, and each job has its own. Crawls use the
+ * same name: hosts of actors of earlier versions open no other, and no crawl has the random id of a rendering job.
+ */
 export const requestKeyName = (job: string) => `render-job/${job}`;
 
 const KEY_BYTES = 32;

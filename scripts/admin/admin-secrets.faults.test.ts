@@ -6,9 +6,12 @@ import { outgoingWebhookActor } from "../../actors/apps/outgoing-webhook/outgoin
 import { TASKS } from "../../actors/main.ts";
 import { renderJobsActor } from "../../actors/rendering/render-jobs/render-jobs.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { systemClock } from "../../actors/runtime/lib/clock.ts";
+import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { app } from "../../schemas/apps/app.ts";
 import { NO_APP, OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
+import { crawlRequestBlob, encryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
 import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
@@ -113,6 +116,14 @@ describe("admin secrets", function () {
       "it is counted no more",
       async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
     );
+    // So does a crawl. Requests of earlier versions are not encrypted.
+    const blobs = new BlobStore(world.bus, systemClock);
+    const request = await encryptCrawlRequest(Buffer.alloc(600_000, "{}"), () => requestKey);
+    await blobs.put(crawlRequestBlob(job), request);
+    await blobs.put(crawlRequestBlob("2".repeat(32)), Buffer.from("{}"));
+    expect((await run([], both)).at(2)).to.equal(`${oldId} 0 2 still needed`);
+    await blobs.removeAll(crawlRequestBlob(job));
+    expect((await run([], both)).at(2)).to.equal(`${oldId} 0 1 still needed`);
   });
 
   it("names the key that is missing to seal a secret anew", async () => {

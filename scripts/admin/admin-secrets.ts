@@ -8,12 +8,20 @@ import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
+import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { app, SealedSecret } from "../../schemas/apps/app.ts";
 import { readAppKey } from "../../schemas/apps/app-names.ts";
 import { outgoingWebhook, SigningSecrets } from "../../schemas/apps/outgoing-webhook.ts";
+import { crawlRequestBlob, sealedKeyOf } from "../../schemas/crawl/stored-request.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
-import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import {
+  blobHeads,
+  blobNameOf,
+  STREAMS,
+  stateBucket,
+  stateSubjects,
+} from "../../schemas/subjects.ts";
 import { configFromEnvironment } from "../config.ts";
 import { table } from "./table.ts";
 import { UsageError } from "./usage-error.ts";
@@ -37,7 +45,7 @@ interface StoredSecrets {
   ofApps: StoredSecret[];
   /**
    * The secrets of webhooks of apps, which are kept 30 days, and of rendering jobs, which are kept until their end as the
-   * keys of their requests are.
+   * keys of requests of these jobs and of crawls are.
    */
   ofOthers: string[];
 }
@@ -144,7 +152,26 @@ async function readSecrets(bus: Bus): Promise<StoredSecrets> {
     });
     await Promise.all([...ofApps, ...ofWebhooks, ...ofJobs]);
   }
+  found.ofOthers.push(...(await keysOfCrawls(bus, turns)));
   return found;
+}
+
+/** Returns the sealed keys of the stored requests of crawls. Their blobs begin with them. */
+async function keysOfCrawls(bus: Bus, turns: Semaphore): Promise<string[]> {
+  const blobs = new BlobStore(bus, systemClock);
+  const heads = await bus.subjectsOf(STREAMS.crawl, blobHeads(crawlRequestBlob("*")));
+  const keys = heads.map((head) =>
+    turns.run(async () => {
+      try {
+        for await (const first of blobs.get(blobNameOf(head))) return sealedKeyOf(first);
+      } catch (error) {
+        // The crawl has ended meanwhile.
+        if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
+      }
+      return undefined;
+    }),
+  );
+  return (await Promise.all(keys)).filter((key) => key !== undefined);
 }
 
 /** Returns undefined for a removed row, which has no content. */

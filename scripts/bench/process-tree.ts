@@ -1,6 +1,7 @@
 /** Measures the resources of a process and its descendants. Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { processStat } from "../testing/process-stat.ts";
 
 export interface ProcessUse {
   name: string;
@@ -32,9 +33,8 @@ export function processorMsOfTree(root: number): number {
   return branch(root);
 
   function branch(pid: number): number {
-    const [own, system, ofEnded, systemOfEnded] = statFields(pid).slice(11, 15).map(Number);
-    const ticks = (own ?? 0) + (system ?? 0) + (ofEnded ?? 0) + (systemOfEnded ?? 0);
-    return (children.get(pid) ?? []).reduce((sum, child) => sum + branch(child), ticks * 10);
+    const own = processStat(pid)?.processorMsWithEnded ?? 0;
+    return (children.get(pid) ?? []).reduce((sum, child) => sum + branch(child), own);
   }
 }
 
@@ -54,23 +54,15 @@ const isBrowser = (pid: number) =>
 function childrenOfAll(): Map<number, number[]> {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").map(Number).filter(Number.isInteger)) {
-    const parent = Number(statFields(pid)[1]);
+    const { parent } = processStat(pid) ?? {};
+    if (parent === undefined) continue;
     children.set(parent, [...(children.get(parent) ?? []), pid]);
   }
   return children;
 }
 
 /** Processor time of all threads of a process, in steps of 10 ms; 0 of a process that has ended. */
-export function processorMsOf(pid: number): number {
-  const fields = statFields(pid);
-  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 10;
-}
-
-/** The fields after the name, which may contain blanks and parentheses. The second one is the parent. */
-function statFields(pid: number): string[] {
-  const stat = readProcess(pid, "stat");
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-}
+export const processorMsOf = (pid: number): number => processStat(pid)?.processorMs ?? 0;
 
 function readProcess(pid: number, file: string): string {
   try {

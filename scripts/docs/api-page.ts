@@ -34,7 +34,14 @@ function allRoutes(): Route[] {
   const nothing = {};
   const repositories = { parts: { sizes: GIT_SIZES } };
   const parts = {
-    ...{ actors: nothing, blobs: nothing, live: nothing, repositories, apps: nothing },
+    ...{
+      actors: nothing,
+      blobs: nothing,
+      live: nothing,
+      secrets: nothing,
+      repositories,
+      apps: nothing,
+    },
     ...{ devtools: nothing, jobs: nothing },
     config: { publicUrl: "" },
     now: () => 0,

@@ -1,9 +1,10 @@
 /** A process with an actor host of the test kinds, started, frozen, woken, asked to leave and killed by a test. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, readFileSync } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { childrenOf } from "./process-children.ts";
 import { startFlags } from "./start-command.ts";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
@@ -82,9 +83,7 @@ export class ActorProcess {
 
   /** Processes that it started, where the system lists them. */
   children(): number[] {
-    const { pid } = this.#child;
-    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-    return text.split(" ").filter(Boolean).map(Number);
+    return childrenOf(this.#child.pid ?? 0);
   }
 
   async #ended(): Promise<void> {

@@ -2,6 +2,7 @@
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import type { WireCrawlSummary, WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { freePort } from "../free-port.ts";
@@ -47,6 +48,8 @@ export class CrawlScene implements AsyncDisposable {
   readonly #folder: string;
   readonly #environment: NodeJS.ProcessEnv;
   readonly #direct: boolean;
+  /** Seals the requests of crawls: one key for all processes, as in every cluster. */
+  readonly #secretsKey = newSecretKey();
   #credentials: Credentials | undefined;
 
   static async start(options: CrawlSceneOptions = {}): Promise<CrawlScene> {
@@ -248,6 +251,7 @@ export class CrawlScene implements AsyncDisposable {
       TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
       TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
+      ...(place.role !== "browser" && { TRUNKLINE_SECRETS_KEY: this.#secretsKey }),
       ...this.#environment,
     });
   }

@@ -2,20 +2,20 @@
  * Runs a whole platform under a mixed load for minutes, while its time of day jumps by days, and looks for what grows:
  * memory, descriptors, files, streams and waiting work.
  */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { newSecretKey } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
-import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
 import { FakeTime } from "./fake-time.ts";
+import { findLeftWork } from "./left-work.ts";
 import { residentBytes } from "./memory-watch.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
-import { childrenOf } from "./process-children.ts";
+import { childrenOf, openFilesOf } from "./process-children.ts";
 import { RoleProcess } from "./role-process.ts";
 import { SoakWork } from "./soak-work.ts";
-import { until } from "./until.ts";
 
 const DAY_SECONDS = 86_400;
 /** Offsets of the time of day in turn: up to four days ahead, back to the truth, a day behind, and back. */
@@ -30,8 +30,6 @@ const FILES_SLACK = 60;
 /** Profiles of open browsers, and the cache of repositories, which grows with their commits up to its own bound. */
 const OTHER_FILES = /profile|chrom|\/git\//i;
 const QUIET_MS_MAX = 60_000;
-/** Streams whose messages are work that ends. */
-const WORK_STREAMS: readonly string[] = [STREAMS.tasks, STREAMS.mail, STREAMS.dead];
 
 /** One look at the platform. */
 interface Sample {
@@ -78,8 +76,9 @@ export async function soakPlatform(minutes: number, report = console.log): Promi
       await instance.ready();
       return instance;
     };
-    const first = await start("gateway", { TRUNKLINE_ROLES: "gateway,actors" });
-    const second = await start("actors", { TRUNKLINE_ROLES: "actors" });
+    const secrets = { TRUNKLINE_SECRETS_KEY: newSecretKey() };
+    const first = await start("gateway", { TRUNKLINE_ROLES: "gateway,actors", ...secrets });
+    const second = await start("actors", { TRUNKLINE_ROLES: "actors", ...secrets });
     const third = await start("browser", { TRUNKLINE_ROLES: "browser" });
     const pids = { gateway: first.pid, actors: second.pid, browser: third.pid };
     await using work = await SoakWork.start(await first.credentials());
@@ -123,7 +122,7 @@ async function watch(watched: Watched): Promise<SoakReport> {
     }
     await time?.jumpTo(0);
     const problems = [...(await work.finish()), ...growthOf(samples)];
-    problems.push(...(await findLeftWork(bus)));
+    problems.push(...(await findLeftWork(bus, QUIET_MS_MAX)));
     const figures = figuresOf(samples);
     return { problems, work: work.counts, figures, jumps, hasFakeTime: time !== undefined };
   } finally {
@@ -140,7 +139,7 @@ async function look(bus: Bus, folder: string, pids: Record<string, number>) {
   }
   return {
     memory: Object.fromEntries(entries.map(([name, pid]) => [name, residentBytes(pid)])),
-    descriptors: Object.fromEntries(entries.map(([name, pid]) => [name, descriptorsOf(pid)])),
+    descriptors: Object.fromEntries(entries.map(([name, pid]) => [name, openFilesOf(pid)])),
     files: readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
       (path) => !OTHER_FILES.test(path),
     ).length,
@@ -148,18 +147,6 @@ async function look(bus: Bus, folder: string, pids: Record<string, number>) {
     streamBytes,
     streamMessages,
   };
-}
-
-/** Open files and sockets of a process. */
-function descriptorsOf(pid: number): number {
-  const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder).filter((name) => {
-    try {
-      return readlinkSync(join(folder, name)) !== "";
-    } catch {
-      return false; // It was closed meanwhile.
-    }
-  }).length;
 }
 
 /** Returns the medians of the second third and of the last third: the first one warms up. */
@@ -191,33 +178,10 @@ function growthOf(samples: Sample[]): string[] {
     const bound = name.startsWith("memory")
       ? early * MEMORY_RATIO_MAX + MEMORY_BYTES_SLACK
       : early + (/descriptors|child/.test(name) ? DESCRIPTORS_SLACK : FILES_SLACK);
-    // What the load stores grows with it; findLeftWork looks at the rest.
+    // What the load stores grows with it; `findLeftWork` finds the rest.
     if (/streams$/.test(name) || late <= bound) return [];
     return [`${name} grew from ${early} to ${late}; ${Math.round(bound)} would be in order`];
   });
-}
-
-/** Returns the work that nobody has done although the load has ended, and streams past their bounds. */
-async function findLeftWork(bus: Bus): Promise<string[]> {
-  const left = async () => {
-    const found: string[] = [];
-    // MAIL also holds a mark for each shard that has sent mail.
-    const marks = await bus.subjectsOf(STREAMS.mail, sentSubject("*"));
-    for await (const { config, state } of bus.jetstream.streams.list()) {
-      const messages = state.messages - (config.name === STREAMS.mail ? marks.length : 0);
-      if (WORK_STREAMS.includes(config.name) && messages > 0) {
-        found.push(`${config.name} has ${messages} messages left`);
-      }
-      if (config.max_bytes > 0 && state.bytes > config.max_bytes) {
-        found.push(`${config.name} has ${state.bytes} bytes of ${config.max_bytes}`);
-      }
-    }
-    return found;
-  };
-  await until("all work is done", async () => (await left()).length === 0, QUIET_MS_MAX).catch(
-    () => {}, // The caller reports what is left.
-  );
-  return await left();
 }
 
 const median = (values: number[]) =>

@@ -1,6 +1,7 @@
 /** Looks at processes that others started. Linux only: elsewhere there are none to see. */
 import { readdirSync, readFileSync } from "node:fs";
 import { membersOf } from "../../actors/rendering/lib/browser/process-memory.ts";
+import { processStat } from "./process-stat.ts";
 import { until } from "./until.ts";
 
 export function childrenOf(pid: number): number[] {
@@ -9,6 +10,15 @@ export function childrenOf(pid: number): number[] {
     return text.split(" ").filter(Boolean).map(Number);
   } catch {
     return []; // It has ended.
+  }
+}
+
+/** Counts the open files and sockets of a process; 0 of one that has ended. */
+export function openFilesOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
   }
 }
 
@@ -29,23 +39,14 @@ export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/pro
  * on a busy machine. Undefined if the process does not run.
  */
 export function processMark(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = fieldsIn(stat);
-    // The 22nd of all: when it started.
-    return fields[0] === "Z" ? undefined : `${pid} ${fields[19]}`;
-  } catch {
-    return undefined;
-  }
+  const stat = processStat(pid);
+  return stat === undefined || stat.state === "Z" ? undefined : `${pid} ${stat.started}`;
 }
 
 /** Whether the process is there; one that has ended and waits to be collected is not. */
 export function isRunning(pid: number): boolean {
-  try {
-    return stateIn(readFileSync(`/proc/${pid}/stat`, "utf8")) !== "Z";
-  } catch {
-    return false;
-  }
+  const stat = processStat(pid);
+  return stat !== undefined && stat.state !== "Z";
 }
 
 /**
@@ -68,14 +69,8 @@ const standsStill = (pid: number | string) =>
 
 function statesOfThreads(pid: number | string): (string | undefined)[] {
   try {
-    const folder = `/proc/${pid}/task`;
-    return readdirSync(folder).map((id) => stateIn(readFileSync(`${folder}/${id}/stat`, "utf8")));
+    return readdirSync(`/proc/${pid}/task`).map((id) => processStat(pid, id)?.state);
   } catch {
     return ["?"]; // One ended meanwhile.
   }
 }
-
-const stateIn = (stat: string) => fieldsIn(stat)[0];
-
-/** From the state on: after the name, which may hold anything. */
-const fieldsIn = (stat: string) => stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -1,11 +1,11 @@
 /** Starts a process that runs test files one after another, and gives it one file at a time. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { REPOSITORY } from "../tools.ts";
 import { endAll, endLeftoversThatStay, leftAfter, RUN_VARIABLE } from "./leftovers.ts";
+import { processStat } from "./process-stat.ts";
 import {
   END,
   END_OF_OUTPUT,
@@ -137,23 +137,10 @@ export class TestWorker implements AsyncDisposable {
   }
 }
 
-/** The kernel counts processor time in these ticks a second, on every architecture that Node runs on. */
-const TICKS_PER_S = 100;
-
-/**
- * Processor time of a process and of all its descendants that have ended and were waited for, in seconds. Undefined
- * where /proc does not exist and for a process that has ended.
- */
+/** Processor time of a process and of all its descendants that have ended and were waited for, in seconds. */
 function processorSecondsOf(pid: number | undefined): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in brackets, may contain spaces. After it, utime, stime, cutime and cstime are fields 12 to 15.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
-    return ticks / TICKS_PER_S;
-  } catch {
-    return undefined;
-  }
+  const stat = pid === undefined ? undefined : processStat(pid);
+  return stat && stat.processorMsWithEnded / 1_000;
 }
 
 function crashed(code: unknown, failures: Failure[]): FileOutcome {

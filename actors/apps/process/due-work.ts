@@ -21,16 +21,29 @@ const ALARM = "alarm";
 const NEAR_MS = 10_000;
 /** If the process ends before it has done due work, the alarm fires after this time and another process does it. */
 const SAFETY_MS = 15_000;
-/** The longest that a timer can wait. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+/**
+ * The longest wait of a timer. A timer measures how long the machine has run, and due times are times of day. When the
+ * machine was suspended or its time of day was set forward, work is late by at most this wait.
+ */
+const DUE_CHECK_MS = 60_000;
 /** Pause before an agent that did not start is tried again. */
 const HOLD_MS = 5_000;
 /** How long an alarm waits for the next due time, so that the next alarm can be set. */
 const WAKE_MS = 1_000;
 
+/** The time of day and the timers, which a test can replace. */
+export interface DueClock {
+  now(): number;
+  setTimeout(call: () => void, ms: number): NodeJS.Timeout;
+  clearTimeout(timer: NodeJS.Timeout | undefined): void;
+}
+
+const ownClock: DueClock = { now: () => Date.now(), setTimeout, clearTimeout };
+
 export class DueWork {
-  readonly #agent: AgentCore;
+  readonly #agent: Pick<AgentCore, "noteIdle" | "database">;
   readonly #parts: DuePart[];
+  readonly #clock: DueClock;
   #timer: NodeJS.Timeout | undefined;
   #isArmed = false;
   #isChanged = false;
@@ -40,9 +53,14 @@ export class DueWork {
   #isClosed = false;
   #heldUntil = 0;
 
-  constructor(agent: AgentCore, parts: DuePart[]) {
+  constructor(
+    agent: Pick<AgentCore, "noteIdle" | "database">,
+    parts: DuePart[],
+    clock: DueClock = ownClock,
+  ) {
     this.#agent = agent;
     this.#parts = parts;
+    this.#clock = clock;
   }
 
   /** Called when the next due time has changed. */
@@ -59,25 +77,31 @@ export class DueWork {
 
   /** Begins what is due, and sets a timer for what comes next. */
   arm(): void {
-    clearTimeout(this.#timer);
+    const clock = this.#clock;
+    clock.clearTimeout(this.#timer);
     if (this.#isClosed) return;
     const next = this.nextAt();
     this.#agent.noteIdle();
     if (next === undefined) return;
-    const wait = Math.max(next, this.#heldUntil) - Date.now();
-    if (wait > 0) {
-      this.#timer = setTimeout(() => this.arm(), Math.min(wait, TIMER_MS_MAX));
+    const at = Math.max(next, this.#heldUntil);
+    if (at > clock.now()) {
+      this.#armAt(at);
       return;
     }
     for (const part of this.#parts) part.begin();
-    const later = this.#nextAfter(Date.now());
-    if (later === undefined) return;
-    this.#timer = setTimeout(() => this.arm(), Math.min(later - Date.now(), TIMER_MS_MAX));
+    const later = this.#nextAfter(clock.now());
+    if (later !== undefined) this.#armAt(later);
+  }
+
+  #armAt(at: number): void {
+    const clock = this.#clock;
+    const waitMs = Math.min(at - clock.now(), DUE_CHECK_MS);
+    this.#timer = clock.setTimeout(() => this.arm(), waitMs);
   }
 
   /** Called when the agent did not start: pauses due work. */
   hold(): void {
-    this.#heldUntil = Date.now() + HOLD_MS;
+    this.#heldUntil = this.#clock.now() + HOLD_MS;
   }
 
   nextAt(): number | undefined {
@@ -88,7 +112,7 @@ export class DueWork {
 
   get isNear(): boolean {
     const next = this.nextAt();
-    return next !== undefined && next < Date.now() + NEAR_MS;
+    return next !== undefined && next < this.#clock.now() + NEAR_MS;
   }
 
   /** Handles the alarm, which may fire too early. Sets it again if any work is left. */
@@ -109,7 +133,7 @@ export class DueWork {
   alarm(): number | null | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
-    const now = Date.now();
+    const now = this.#clock.now();
     const next = this.nextAt();
     const stored = this.#setAt();
     // An alarm in the past has fired or never will.
@@ -129,7 +153,7 @@ export class DueWork {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#clock.clearTimeout(this.#timer);
   }
 
   #nextAfter(now: number): number | undefined {

@@ -89,13 +89,13 @@ export class Submissions implements DuePart {
   ): Promise<Submission | undefined> {
     let isLate = false;
     let wake: () => void = () => undefined;
-    const timer = setTimeout(
-      () => {
-        isLate = true;
-        wake();
-      },
-      timeoutMs ?? 2 ** 31 - 1,
-    );
+    const end = () => {
+      isLate = true;
+      wake();
+    };
+    // Node ends a longer timer at once.
+    const timer =
+      timeoutMs === undefined ? undefined : setTimeout(end, Math.min(timeoutMs, 2 ** 31 - 1));
     try {
       for (;;) {
         const row = this.#row(id);

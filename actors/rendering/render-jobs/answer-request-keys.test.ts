@@ -11,7 +11,7 @@ import {
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { newSecretKey, SecretBox } from "../../apps/lib/app-secrets/secret-box.ts";
 import { Bus } from "../../runtime/bus/bus.ts";
-import { NoRequestKey, RequestKeys } from "../workers/render/request-keys.ts";
+import { NoRequestKey, RequestKeys } from "../lib/request-keys/request-keys.ts";
 import { answerRequestKeys } from "./answer-request-keys.ts";
 
 const [account, job, other] = ["a", "b", "c"].map((character) => character.repeat(32)) as [

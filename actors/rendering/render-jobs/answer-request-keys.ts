@@ -1,4 +1,4 @@
-/** Opens the keys of jobs' requests for workers: see schemas/rendering/request-key.ts. */
+/** Opens the keys of requests of rendering jobs and crawls for workers: see schemas/rendering/request-key.ts. */
 import type { Logger } from "pino";
 import { NO_APP } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
@@ -25,17 +25,15 @@ export function answerRequestKeys({ bus, logger, secrets }: RequestKeyParts): ()
   return answerOn({ bus, logger }, REQUEST_KEY_SUBJECT, answer, { queue: REQUEST_KEY_QUEUE });
 
   function answer(payload: string): string {
-    const { account, job, sealed } = RequestKeyQuestion.parse(JSON.parse(payload));
-    return JSON.stringify(
-      open(sealed, { accountId: account, app: NO_APP, name: requestKeyName(job) }),
-    );
+    return JSON.stringify(open(RequestKeyQuestion.parse(JSON.parse(payload))));
   }
 
-  function open(...[sealed, sealedFor]: Parameters<typeof secrets.open>): RequestKeyAnswer {
+  function open({ account, job, sealed }: RequestKeyQuestion): RequestKeyAnswer {
+    const sealedFor = { accountId: account, app: NO_APP, name: requestKeyName(job) };
     try {
       return { key: secrets.open(sealed, sealedFor) };
     } catch (error) {
-      logger.error({ err: error, account: sealedFor.accountId }, "request of a job not opened");
+      logger.error({ err: error, account, job }, "request of a job not opened");
       return { isSealed: true };
     }
   }

@@ -15,7 +15,8 @@ describe("answerOn", function () {
 
   it("goes on when an answer throws or rejects, and sends no answer then", async () => {
     await using nats = await startNats();
-    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    await using started = new AsyncDisposableStack();
+    const bus = await connect(nats.url, started);
     const failed: string[] = [];
     const logger = pino({}, { write: (line) => failed.push(JSON.parse(line).err.message) });
     const leave = answerOn({ bus, logger }, "question", (payload) => {
@@ -31,12 +32,12 @@ describe("answerOn", function () {
     expect(await told("well", 20_000)).to.equal("well!");
     expect(failed).to.deep.equal(["thrown", "rejected"]);
     leave();
-    await bus.close();
   });
 
   it("answers to inboxes alone, not to a subject that a stream may store", async () => {
     await using nats = await startNats();
-    const bus = await Bus.connect({ url: nats.url, name: "test" });
+    await using started = new AsyncDisposableStack();
+    const bus = await connect(nats.url, started);
     const stored: string[] = [];
     bus.connection.subscribe("state.>", { callback: (_, msg) => void stored.push(msg.subject) });
     answerOn({ bus, logger: pino({ level: "silent" }) }, "question", (payload) => `${payload}!`);
@@ -45,6 +46,12 @@ describe("answerOn", function () {
     expect(answer.string()).to.equal("well!");
     await bus.connection.flush();
     expect(stored).to.deep.equal([]);
-    await bus.close();
   });
 });
+
+/** Connects; the end of the scope closes the connection, also where the test fails. */
+async function connect(url: string, scope: AsyncDisposableStack): Promise<Bus> {
+  const bus = await Bus.connect({ url, name: "test" });
+  scope.defer(() => bus.close());
+  return bus;
+}

@@ -3,6 +3,7 @@ import { STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { until } from "../../../scripts/testing/until.ts";
 import { Task } from "./task.ts";
 
 /** Speaks to the asker as workers do, in whatever order a test wants. */
@@ -21,12 +22,12 @@ describe("BusActorClient.run()", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  const run = (deadlineMs = 50_000) =>
+  const run = (deadlineMs = 50_000, text = "a") =>
     world.client.run(
       echo,
       "key",
       "say",
-      { text: "a" },
+      { text },
       { deadlineMs, signal: new AbortController().signal },
     );
   async function pull(): Promise<(attempt: string) => Speaker> {
@@ -49,6 +50,22 @@ describe("BusActorClient.run()", function () {
     for await (const chunk of chunks) text += Buffer.from(chunk).toString();
     return text;
   }
+
+  it("stores no input of a waiting caller in a stream, whatever its size", async () => {
+    for (const text of ["planted", "planted".repeat(50_000)]) {
+      const running = run(50_000, text);
+      const lane = "task.echo.fast";
+      const stored = await until("it is queued", () => world.bus.readLast(STREAMS.tasks, lane));
+      expect(stored.string()).to.include('"say"').and.not.include("planted");
+      const { say } = (await pull())("one");
+      await say("started");
+      const first = Buffer.from(await say("input.0")).toString();
+      expect(JSON.stringify({ text })).to.satisfy((input: string) => input.startsWith(first));
+      await say("reply", reply);
+      await say("end");
+      await read((await running).chunks);
+    }
+  });
 
   it("puts bytes that arrive out of order into order, and takes each once", async () => {
     const running = run();

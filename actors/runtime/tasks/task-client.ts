@@ -1,4 +1,7 @@
-/** Queues one task and waits for it. The worker reports to an inbox of this process, which holds the input for it. */
+/**
+ * Queues one task and waits for it. The worker reports to an inbox of this process and fetches the input there. So no
+ * stream stores the input, which may contain passwords and be larger than a message.
+ */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
@@ -11,9 +14,6 @@ import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 import { queueTask } from "./queue-task.ts";
 import type { QueueTimes } from "./queue-times.ts";
-
-/** Larger inputs stay with the caller, and the worker fetches them: a task is one message of at most 1 MB. */
-export const TASK_INPUT_BYTES_MAX = 256 * 1024;
 
 /** A finished task. Reading all bytes, or leaving the loop, frees its inbox. */
 export interface TaskRun<R> {
@@ -121,16 +121,14 @@ class WaitingRun<R> {
   }
 
   async queue(deadlineAt: number): Promise<void> {
-    const { kind, lane, key, message, from, input: given, inTurns } = this.#task;
-    const inline = this.#input.length <= TASK_INPUT_BYTES_MAX;
+    const { kind, lane, key, message, from, inTurns } = this.#task;
     const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
     const task = {
       id: this.#id,
       from,
       key,
       message,
-      input: inline ? given : undefined,
-      caller: { inbox: this.#inbox, ...(!inline && { inputChunks: chunks }) },
+      caller: { inbox: this.#inbox, inputChunks: chunks },
       deadlineAt,
       trace: currentTrace(),
     };

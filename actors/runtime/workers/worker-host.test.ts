@@ -32,7 +32,6 @@ import type { BusActorClient, TaskRun } from "../calls/actor-client.ts";
 import { systemClock } from "../lib/clock.ts";
 import { listDeadLetters, retryDeadLetter } from "../mail/dead-letters.ts";
 import { ServiceCounts } from "../observe/service-counts.ts";
-import { TASK_INPUT_BYTES_MAX } from "../tasks/task-client.ts";
 import { CHUNKS_IN_FLIGHT } from "./task-caller.ts";
 import { TASK_HEARTBEAT_MS } from "./task-lease.ts";
 import { TaskTaken } from "./task-news.ts";
@@ -117,9 +116,9 @@ describe("WorkerHost", function () {
         }
       });
 
-      it("takes inputs at TASK_INPUT_BYTES_MAX, past it, and of 50 MB", async () => {
+      it("takes inputs at CHUNK_BYTES, past it, and of 50 MB", async () => {
         await work();
-        const around = TASK_INPUT_BYTES_MAX - JSON.stringify({ text: "" }).length;
+        const around = CHUNK_BYTES - JSON.stringify({ text: "" }).length;
         for (const length of [around, around + 1, 50 * MIB]) {
           // Only a reply of this size cannot return in one message.
           const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
@@ -541,22 +540,20 @@ describe("WorkerHost", function () {
 
   it("refuses one more than LANE_TASKS_MAX at once, while other lanes and actors go on", async () => {
     await work({ slots: {} });
-    const jetstream = world.bus.jetstream.jetstream();
     const task = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
-    await Promise.all(
-      Array.from({ length: LANE_TASKS_MAX }, (_, index) =>
-        jetstream.publish(
-          taskSubject("echo", "slow"),
-          JSON.stringify({ ...task, id: `f${index}` }),
-        ),
-      ),
-    );
-    const startedAt = performance.now();
+    const subject = taskSubject("echo", "slow");
+    const jetstream = world.bus.jetstream.jetstream();
+    // Each waits for all before it, so a thousand at once could exceed the time limit of a request.
+    for (let from = 0; from < LANE_TASKS_MAX; from += 50) {
+      const some = Array.from({ length: 50 }, (_, index) =>
+        JSON.stringify({ ...task, id: `f${from + index}` }),
+      );
+      await Promise.all(some.map((one) => jetstream.publish(subject, one, { timeout: 60_000 })));
+    }
+    // At its deadline it would be refused with another code.
     const full = await refusalOf(drawl("one more"));
     expect(full).to.include({ code: "queue_full" });
     expect(full.details.retryAfterS).to.be.above(0);
-    // Far from its deadline.
-    expect(performance.now() - startedAt).to.be.below(20_000);
     // An actor's task waits in its outbox; its calls, and other shards, go on.
     await ask("patient", ["waits"]);
     await world.client.call(probe, "patient", "append", { text: "call" });
@@ -565,7 +562,23 @@ describe("WorkerHost", function () {
     await work({ slots: { fast: 1, slow: 8 } });
     await size(await say("other lane"));
     expect(await logged("patient", 2)).to.deep.equal(["call", "waits"]);
-    await logged("filler", LANE_TASKS_MAX);
+    for (let done = 100; done <= LANE_TASKS_MAX; done += 100) await logged("filler", done);
+  });
+
+  it("runs a task whose input is in its lane: gateways of the first release queue it so", async () => {
+    await work();
+    const inbox = `${world.bus.inboxes.tasks}.firstRelease`;
+    const steps: string[] = [];
+    const listening = world.bus.answerBelow(inbox, (question) => {
+      question.respond();
+      steps.push(`${question.subject.split(".").at(-1)} ${question.string()}`);
+    });
+    const task = { id: "first", from: "x", key: "key", message: "say", input: { text: "a" } };
+    const payload = JSON.stringify({ ...task, caller: { inbox } });
+    await world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), payload);
+    await until("it is done", () => steps.length === 3);
+    expect(steps).to.deep.equal(["started ", 'reply {"text":"a","attempt":1}', "end "]);
+    listening.close();
   });
 
   it("hands over unfinished tasks at once when it stops, without counting a try", async () => {

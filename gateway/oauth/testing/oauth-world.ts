@@ -100,11 +100,12 @@ export async function oauthWorld({
       name: `gateway ${index}`,
     });
     buses.push(own);
-    const { blobs } = testCrawls();
+    const { blobs, secrets } = testCrawls();
     running.push(
       await startGateway({
         actors: new BusActorClient(own, systemClock),
         blobs,
+        secrets,
         live: hear(new BusLiveUpdates(own), index),
         config: { ...testConfig, dataDir, port, publicUrl, ...config },
         logger,

@@ -16,11 +16,10 @@ import { newSecretKey, SecretBox } from "../../../actors/apps/lib/app-secrets/se
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { webhookPostWorker } from "../../../actors/apps/workers/webhook-post/webhook-post.ts";
 import type { BrowserPool } from "../../../actors/rendering/lib/browser/browser-pool.ts";
+import { RequestKeys } from "../../../actors/rendering/lib/request-keys/request-keys.ts";
 import { answerRequestKeys } from "../../../actors/rendering/render-jobs/answer-request-keys.ts";
 import { renderJobsActor } from "../../../actors/rendering/render-jobs/render-jobs.ts";
 import { renderWorker } from "../../../actors/rendering/workers/render/render.ts";
-import { RequestKeys } from "../../../actors/rendering/workers/render/request-keys.ts";
-import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../../actors/runtime/bus/live.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
@@ -31,6 +30,7 @@ import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.t
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { pageTexts } from "../../../scripts/testing/pdf-file.ts";
 import { guard, openPool, renderParts } from "../../../scripts/testing/printer.ts";
+import { storedTexts } from "../../../scripts/testing/stored-texts.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { WebSite } from "../../../scripts/testing/web-site.ts";
 import { type RunningGateway, startGateway } from "../../main.ts";
@@ -87,6 +87,7 @@ describe("rendering jobs on the bus", function () {
     gateway = await startGateway({
       ...{ actors: bus.actors, blobs: new BlobStore(bus.bus, clock) },
       live: new BusLiveUpdates(bus.bus),
+      secrets,
       jobs: { objects: new ObjectStore(bus.bus, clock, RENDER_JOBS_STORE), secrets },
       config: { ...testConfig, dataDir },
       logger,
@@ -237,7 +238,7 @@ describe("rendering jobs on the bus", function () {
     expect([cookie, header]).to.deep.equal([`session=${planted[0]}`, planted[2]]);
     // The page does not answer, so the stored request is still needed.
     expect(await stored()).to.have.length.above(0);
-    const texts = await everything(bus.bus);
+    const texts = await storedTexts(bus.bus);
     expect(texts.filter((text) => text.includes(id))).to.have.length.above(0);
     const base64 = (text: string) => Buffer.from(text).toString("base64").slice(2, -4);
     for (const secret of [...planted, ...planted.map(base64), SECRET]) {
@@ -276,15 +277,3 @@ describe("rendering jobs on the bus", function () {
     expect(tried.error).to.match(/refuse|not one this service/i);
   });
 });
-
-/** Returns the text of every stored message, with its subject and header. */
-async function everything({ jetstream: { streams } }: Bus): Promise<string[]> {
-  const texts: string[] = [];
-  for await (const { config, state } of streams.list()) {
-    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
-      const found = await streams.getMessage(config.name, { seq }).catch(() => null);
-      if (found) texts.push(`${found.subject} ${found.header} ${found.string()}`);
-    }
-  }
-  return texts;
-}

@@ -1,19 +1,18 @@
 /** Private nats-servers with the repository's configuration, its streams, and those the references use. */
 
-import { readFileSync } from "node:fs";
 import { StorageType } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
 import { startCluster, startNats } from "../../testing/nats-server.ts";
+import { childrenOf } from "../../testing/process-children.ts";
+import { processStat } from "../../testing/process-stat.ts";
 import { Child } from "../child.ts";
 import type { HostFacts } from "./host-process.ts";
 import { MAIL_STREAM } from "./workloads.ts";
 
 const PLACEMENT_POLL_MS = 10;
-/** The unit of processor times in /proc on Linux. */
-const TICK_MS = 10;
 
 /** Number of nats-servers, by `--servers`. */
 const serverCount = () => Number(process.env.TRUNKLINE_BENCH_SERVERS ?? 1);
@@ -45,13 +44,10 @@ export class BenchBus implements AsyncDisposable {
 
   /** Processor time of the servers so far. They are children of this process; 0 where the system does not tell. */
   get serversMs(): number {
-    try {
-      const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8");
-      const ofServers = children.split(" ").filter(Boolean).map(processorMs);
-      return ofServers.reduce((sum, ms) => sum + ms, 0);
-    } catch {
-      return 0;
-    }
+    const servers = childrenOf(process.pid)
+      .map((pid) => processStat(pid))
+      .filter((stat) => stat?.name.startsWith("nats-server"));
+    return servers.reduce((sum, stat) => sum + (stat?.processorMs ?? 0), 0);
   }
 
   constructor(url: string) {
@@ -73,12 +69,4 @@ export class BenchBus implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ends.disposeAsync();
   }
-}
-
-function processorMs(pid: string): number {
-  const [, name = "", fields = ""] =
-    /\((.*)\) (.*)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-  // User and system time are the 14th and 15th field, and the state, the third, is the first here.
-  const [user, system] = fields.split(" ").slice(11, 13).map(Number);
-  return name.startsWith("nats-server") ? ((user ?? 0) + (system ?? 0)) * TICK_MS : 0;
 }

@@ -1,9 +1,8 @@
 /** Looks at what a long run could make grow: memory and open files of processes, files in folders, streams. */
-import { readdirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { STREAMS } from "../../../schemas/subjects.ts";
+import { findLeftWork } from "../left-work.ts";
 import { residentBytes } from "../memory-watch.ts";
-import { until } from "../until.ts";
+import { openFilesOf } from "../process-children.ts";
 import type { ChaosCluster } from "./chaos-cluster.ts";
 
 const LOOK_MS = 2_000;
@@ -17,7 +16,6 @@ const UNUSED_MS_MAX = 6 * 60_000;
 /** Files in the folders of processes at the end: caches of repositories and profiles of browsers. */
 const FILES_MAX = 5_000;
 const REST_MS_MAX = 120_000;
-const REST_POLL_MS = 500;
 
 interface Sample {
   name: string;
@@ -53,7 +51,7 @@ export class Growth implements Disposable {
   /** Waits until nothing is under way. Call it when the loads have stopped. */
   async findProblems(): Promise<string[]> {
     this[Symbol.dispose]();
-    const problems = await this.#untilAtRest();
+    const problems = await findLeftWork(this.#cluster.bus, REST_MS_MAX);
     for (const [name, { first, last }] of this.#thirds) {
       if (last.bytes > MEMORY_FACTOR * first.bytes + MEMORY_MB_MORE * MB) {
         problems.push(`${name} grew from ${inMb(first.bytes)} to ${inMb(last.bytes)} MB`);
@@ -107,30 +105,6 @@ export class Growth implements Disposable {
     this.#samples.push(samples.filter(({ bytes }) => bytes > 0));
   }
 
-  async #untilAtRest(): Promise<string[]> {
-    const { bus } = this.#cluster;
-    let left: string[] = [];
-    const isAtRest = async () => {
-      await new Promise((resolve) => setTimeout(resolve, REST_POLL_MS));
-      const infos = await Promise.all(
-        [STREAMS.mail, STREAMS.tasks].map((name) =>
-          bus.jetstream.streams.info(name, { subjects_filter: ">" }),
-        ),
-      );
-      const marks = /\.sent\.|^sent\./;
-      left = infos.flatMap(({ state }) =>
-        Object.entries(state.subjects ?? {})
-          .filter(([subject]) => !marks.test(subject))
-          .map(([subject, count]) => `${count} of ${subject} are left`),
-      );
-      return left.length === 0;
-    };
-    await until("nothing is under way", isAtRest, REST_MS_MAX).catch(() => {});
-    const dead = await bus.jetstream.streams.info(STREAMS.dead);
-    if (dead.state.messages > 0) left.push(`${dead.state.messages} dead letters`);
-    return left;
-  }
-
   /** Consumers of dead readers that the server should have ended by now. */
   async #unusedConsumers(stream: string): Promise<number> {
     const { consumers } = this.#cluster.bus.jetstream;
@@ -163,15 +137,6 @@ function mediansOf(samples: readonly Sample[]): Map<string, Sample> {
       return [name, { name, bytes, openFiles: median(all.map(({ openFiles }) => openFiles)) }];
     }),
   );
-}
-
-/** 0 of a process that has ended. */
-function openFilesOf(pid: number): number {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).length;
-  } catch {
-    return 0;
-  }
 }
 
 const inMb = (bytes: number) => Math.round(bytes / MB);

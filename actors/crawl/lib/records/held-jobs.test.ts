@@ -1,10 +1,12 @@
 import { setImmediate as immediate } from "node:timers/promises";
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { crawlRequestBlob, encryptCrawlRequest } from "../../../../schemas/crawl/stored-request.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../../scripts/testing/until.ts";
+import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { PageLoader } from "../load/page-loader.ts";
@@ -17,6 +19,9 @@ describe("HeldJobs", () => {
   let bus: BusActors;
   let blobs: BlobStore;
   let reads: string[];
+  /** The questions for keys. Their answer is the sealed text without its first word. */
+  let asked: { account: string; job: string; sealed: string }[];
+  let isKeyAway: boolean;
   let opened: string[];
   let closed: string[];
   let clock: SkippingClock;
@@ -30,14 +35,22 @@ describe("HeldJobs", () => {
   });
   after(() => bus.stop());
   beforeEach(() => {
-    [reads, opened, closed] = [[], [], []];
+    [reads, asked, opened, closed] = [[], [], [], []];
     failure = undefined;
+    isKeyAway = false;
     clock = new SkippingClock();
     jobs = new HeldJobs({
       blobs: {
         get: (name, options) => {
           reads.push(name);
           return blobs.get(name, options);
+        },
+      },
+      requestKeys: {
+        async open(question) {
+          asked.push(question);
+          if (isKeyAway) throw new RequestKeyNotOpened("no key");
+          return question.sealed.slice("sealed ".length);
         },
       },
       clock,
@@ -56,9 +69,11 @@ describe("HeldJobs", () => {
   afterEach(() => jobs.close());
 
   const urlOf = (job: string) => `https://${job}.example/`;
-  const store = (job: string) => {
+  const store = async (job: string) => {
     const request = CrawlRequest.parse({ url: urlOf(job), limit: 3 });
-    return blobs.put(`crawl.${job}.request`, Buffer.from(JSON.stringify(request)));
+    const json = Buffer.from(JSON.stringify(request));
+    const content = await encryptCrawlRequest(json, (key) => `sealed ${key}`);
+    return blobs.put(crawlRequestBlob(job), content);
   };
   const hold = (job: string) => jobs.hold({ account: ACCOUNT, job });
   /** Holds a job, opens its loader, and releases it. */
@@ -125,6 +140,31 @@ describe("HeldJobs", () => {
     expect(closed).to.deep.equal([second, others[0]]);
   });
 
+  it("hold() asks for the key of a request once, and again if nobody had it", async () => {
+    const job = jobId(31);
+    await store(job);
+    isKeyAway = true;
+    const error = await hold(job).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(RequestKeyNotOpened);
+    isKeyAway = false;
+    await Promise.all([use(job), use(job)]);
+    expect(asked.map((one) => [one.account, one.job])).to.deep.equal([
+      [ACCOUNT, job],
+      [ACCOUNT, job],
+    ]);
+    expect(asked[0]?.sealed).to.match(/^sealed .{44}$/);
+  });
+
+  it("hold() reads a request that an earlier version stored as JSON", async () => {
+    const job = jobId(32);
+    const request = CrawlRequest.parse({ url: urlOf(job), limit: 7 });
+    await blobs.put(crawlRequestBlob(job), Buffer.from(JSON.stringify(request)));
+    const held = await hold(job);
+    expect(held.request).to.deep.equal(request);
+    expect(asked).to.deep.equal([]);
+    held.release();
+  });
+
   it("release() keeps JOBS_KEPT_BYTES_MAX bytes of requests, and evicts the longest unused past it", async () => {
     const closed: string[] = [];
     const sizes = new Map<string, number>();
@@ -135,6 +175,7 @@ describe("HeldJobs", () => {
           yield Buffer.from(content.padEnd(sizes.get(name) ?? 0));
         },
       },
+      requestKeys: { open: () => Promise.reject(new Error("no request is encrypted here")) },
       clock,
       open: async ({ job }) => ({
         load: () => Promise.reject(new Error("nothing is loaded here")),

@@ -2,6 +2,8 @@
 
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWL_REQUEST_BYTES_MAX } from "../../../../schemas/crawl/limits.ts";
+import { crawlRequestBlob, decryptCrawlRequest } from "../../../../schemas/crawl/stored-request.ts";
+import type { RequestKeys } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { OpenPageLoader, PageLoader } from "../load/page-loader.ts";
@@ -14,6 +16,7 @@ export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
 
 export interface HeldJobsParts {
   blobs: Pick<BlobStore, "get">;
+  requestKeys: Pick<RequestKeys, "open">;
   clock: Clock;
   open: OpenPageLoader;
   /** Returns a signal that aborts when the job has ended. Without it nobody watches jobs. */
@@ -60,7 +63,10 @@ export class HeldJobs {
     this.#parts = parts;
   }
 
-  /** Holds a job. Rejects with ActorError `not_found` if the job's request is gone. */
+  /**
+   * Holds a job. Rejects with ActorError `not_found` if the job's request is gone, and with RequestKeyNotOpened if no
+   * host of actors opens its key.
+   */
   async hold({ account, job }: JobName): Promise<HeldJob> {
     const kept = this.#kept.get(job) ?? this.#read(account, job);
     this.#kept.delete(job);
@@ -97,7 +103,7 @@ export class HeldJobs {
     const kept: Kept = {
       account,
       job,
-      request: this.#request(job, (bytes) => {
+      request: this.#request({ account, job }, (bytes) => {
         kept.bytes = bytes;
       }),
       loader: undefined,
@@ -110,12 +116,17 @@ export class HeldJobs {
     return kept;
   }
 
-  async #request(job: string, onRead: (bytes: number) => void): Promise<CrawlRequest> {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of this.#parts.blobs.get(`crawl.${job}.request`)) chunks.push(chunk);
-    const content = Buffer.concat(chunks);
-    onRead(content.length);
-    return CrawlRequest.parse(JSON.parse(content.toString()));
+  async #request(
+    { account, job }: JobName,
+    onRead: (bytes: number) => void,
+  ): Promise<CrawlRequest> {
+    const { blobs, requestKeys } = this.#parts;
+    const stored = Buffer.concat(await Array.fromAsync(blobs.get(crawlRequestBlob(job))));
+    onRead(stored.length);
+    const request = await decryptCrawlRequest(stored, (sealed) =>
+      requestKeys.open({ account, job, sealed }),
+    );
+    return CrawlRequest.parse(JSON.parse(Buffer.from(request).toString()));
   }
 
   #loader(kept: Kept, request: CrawlRequest): Promise<PageLoader> {

@@ -4,6 +4,7 @@ import { crawlPage, type Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { ActorError, isPassing } from "../../../../schemas/errors.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
+import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
@@ -79,6 +80,9 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
 /** Returns a fault of ours that the next turn would have too. */
 function lastingFault(error: unknown): string | undefined {
   if (error instanceof BrowserNotStartedError) return "no browser could be started";
+  if (error instanceof RequestKeyNotOpened) {
+    return "no host of actors could open the stored request, see the log of the role actors";
+  }
   const isFull = error instanceof ActorError && error.code === "storage_full";
   return isFull ? "the store has no room for what was fetched" : undefined;
 }

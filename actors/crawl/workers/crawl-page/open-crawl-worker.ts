@@ -10,6 +10,7 @@ import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "../../../rendering/lib/ai/json-extractor.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
+import { RequestKeys } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../../runtime/bus/live.ts";
 import { BusActorClient } from "../../../runtime/calls/actor-client.ts";
@@ -67,15 +68,16 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const actors = new BusActorClient(bus, clock);
   const watching = { live: new BusLiveUpdates(bus), call: actors.call.bind(actors), clock };
   const watch: HeldJobsParts["watch"] = (job, closed) => watchJob(watching, job, closed);
+  const requestKeys = new RequestKeys(bus);
   const fetched = new HeldJobs({
-    ...{ blobs, clock, watch },
+    ...{ blobs, requestKeys, clock, watch },
     open: async (_, request) => {
       return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
   const apart = new Semaphore(BROWSERS_APART_MAX);
   const rendered = new HeldJobs({
-    ...{ blobs, clock, watch },
+    ...{ blobs, requestKeys, clock, watch },
     open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
   });
   const shared = {

@@ -3,12 +3,14 @@ import { pino } from "pino";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
+import { encryptCrawlRequest } from "../../../../schemas/crawl/stored-request.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
+import { NoRequestKey } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -48,6 +50,8 @@ interface Scene {
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
   onTold?: (message: string, input: unknown) => void | Promise<void>;
+  /** Encrypts the stored request. This is how its key is opened. */
+  openKey?: () => Promise<string>;
 }
 
 interface JudgeRequest {
@@ -72,7 +76,8 @@ describe("walkTurn", () => {
     const request = CrawlRequest.parse({ url: URL_OF_START, render: false, maxAge: 100 });
     const blobs = {
       async *get() {
-        yield Buffer.from(JSON.stringify(request));
+        const json = Buffer.from(JSON.stringify(request));
+        yield scene.openKey ? await encryptCrawlRequest(json, () => "sealed") : json;
       },
       put: async (name: string) => ({ name, bytes: 1 }),
       putAll,
@@ -80,8 +85,9 @@ describe("walkTurn", () => {
       removeAll: async () => {},
     };
     const { load = async () => loadedPage } = scene;
+    const none = () => Promise.reject(new Error("none here"));
     const jobs = new HeldJobs({
-      ...{ blobs, clock },
+      ...{ blobs, requestKeys: { open: scene.openKey ?? none }, clock },
       open: async () => ({
         load(page) {
           loads.push(page.url);
@@ -103,7 +109,6 @@ describe("walkTurn", () => {
       ...(outOfTime && { outOfTime }),
       unreported: scene.unreported ?? new Map(),
     };
-    const none = () => Promise.reject(new Error("none here"));
     const { handlers, failures } = crawlPageWorker({
       ...{ slots: {}, fetch: turns, browser: turns, blobs },
       robots: { guard, clock, places },
@@ -231,11 +236,15 @@ describe("walkTurn", () => {
     expect(loads).to.have.length(1);
   });
 
-  it("fails no page for an unreachable actor, a browser that does not start, or a full store", async () => {
+  it("fails no page for an unreachable actor, a missing key, a browser that does not start, or a full store", async () => {
     const cause = new ActorError("unavailable", "Cannot reach it");
     const full = new ActorError("storage_full", "Cannot store it");
     const scenes: [Scene, string | undefined][] = [
       [{ begin: () => Promise.reject(new Error("not at present", { cause })) }, undefined],
+      [
+        { openKey: () => Promise.reject(new NoRequestKey("no key")) },
+        "no host of actors could open the stored request, see the log of the role actors",
+      ],
       [
         { load: () => Promise.reject(new BrowserNotStartedError("no browser")) },
         "no browser could be started",

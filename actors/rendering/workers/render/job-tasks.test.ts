@@ -20,8 +20,8 @@ import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
+import { NoRequestKey } from "../../lib/request-keys/request-keys.ts";
 import { JOB_STORING_MS, JobTasks } from "./job-tasks.ts";
-import { NoRequestKey } from "./request-keys.ts";
 
 const ACCOUNT = "a".repeat(32);
 const ID = "1".repeat(32);

@@ -25,8 +25,8 @@ import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { ObjectStore } from "../../../runtime/store/object-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
+import { NoRequestKey, type RequestKeys } from "../../lib/request-keys/request-keys.ts";
 import { failed } from "./render-tasks.ts";
-import { NoRequestKey, type RequestKeys } from "./request-keys.ts";
 
 /**
  * The time that a task has left once its page's time is over: to close the page, store the result and report the end.

@@ -10,9 +10,9 @@ import { JsonChecker } from "../../lib/ai/json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "../../lib/ai/json-extractor.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { MarkdownPool } from "../../lib/extract/markdown-pool.ts";
+import { RequestKeys } from "../../lib/request-keys/request-keys.ts";
 import { type RenderLimits, renderWorker } from "./render.ts";
 import { KeptAnswer, RenderCache } from "./render-cache.ts";
-import { RequestKeys } from "./request-keys.ts";
 
 interface RenderWorkerParts {
   bus: Bus;

@@ -18,6 +18,7 @@ import { until } from "../../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../../egress/egress-guard.ts";
 import { MarkdownPool } from "../../../../rendering/lib/extract/markdown-pool.ts";
+import { RequestKeys } from "../../../../rendering/lib/request-keys/request-keys.ts";
 import type { Bus } from "../../../../runtime/bus/bus.ts";
 import { defineActor } from "../../../../runtime/kinds/define-actor.ts";
 import { systemClock as clock } from "../../../../runtime/lib/clock.ts";
@@ -78,8 +79,7 @@ export class CrawlWorld {
     const workers = (bus: Bus) => {
       const blobs = new BlobStore(bus, clock);
       jobs = new HeldJobs({
-        blobs,
-        clock,
+        ...{ blobs, requestKeys: new RequestKeys(bus), clock },
         open: async (_, request) => new HttpPageLoader({ guard, clock, request, fetchMs }),
       });
       const turns: TurnWalkParts = {

@@ -1,4 +1,7 @@
-/** Opens the keys of jobs' requests: a process of the role `actors` does it, since it has the key of secrets. */
+/**
+ * Opens the keys of stored requests of rendering jobs and crawls. A process of the role `actors` opens them, since it
+ * has the key of secrets.
+ */
 import {
   REQUEST_KEY_SUBJECT,
   RequestKeyAnswer,
@@ -9,8 +12,11 @@ import type { Bus } from "../../../runtime/bus/bus.ts";
 
 const ANSWER_MS_MAX = 5_000;
 
+/** The key was not opened now. Another process of the role `actors` may open it later. */
+export class RequestKeyNotOpened extends Error {}
+
 /** No key of the process that answered opens it. */
-export class NoRequestKey extends Error {}
+export class NoRequestKey extends RequestKeyNotOpened {}
 
 export class RequestKeys {
   readonly #bus: Bus;
@@ -27,7 +33,7 @@ export class RequestKeys {
     const payload = JSON.stringify(question);
     const asked = await ask(this.#bus, REQUEST_KEY_SUBJECT, payload, { timeoutMs: ANSWER_MS_MAX });
     if (typeof asked === "string")
-      throw new Error("Cannot open request of a job: no actors answer");
+      throw new RequestKeyNotOpened("Cannot open request of a job: no actors answer");
     const answer = RequestKeyAnswer.parse(JSON.parse(asked.answer.string()));
     if ("key" in answer) return answer.key;
     throw new NoRequestKey(

@@ -1,0 +1,36 @@
+/** Reads everything that a bus stores, to prove that a secret is not in it. */
+import { zstdDecompressSync } from "node:zlib";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+
+/** The first bytes of a zstd frame (RFC 8878, section 3.1.1). */
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+
+/** Returns the text of every stored message of every stream, with its subject and header, and without compression. */
+export async function storedTexts({ jetstream: { streams } }: Bus): Promise<string[]> {
+  const texts: string[] = [];
+  for await (const { config, state } of streams.list()) {
+    for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+      const found = await streams.getMessage(config.name, { seq }).catch(() => null);
+      if (found) texts.push(`${found.subject} ${found.header} ${plain(found.data)}`);
+    }
+  }
+  return texts;
+}
+
+/** Returns the texts that contain the value, as it is or in base64 at any place of its groups of three bytes. */
+export function textsWith(value: string, texts: readonly string[]): string[] {
+  const forms = [value, ...[0, 1, 2].map((offset) => insideOfBase64(value, offset))];
+  return texts.filter((text) => forms.some((form) => text.includes(form)));
+}
+
+/** Returns the characters that the value has in base64 behind this many bytes, whatever stands around it. */
+function insideOfBase64(value: string, offset: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
+  const whole = bytes.subarray(0, bytes.length - (bytes.length % 3));
+  return whole.toString("base64").slice(offset === 0 ? 0 : 4);
+}
+
+function plain(data: Uint8Array): string {
+  const bytes = Buffer.from(data);
+  return (bytes.subarray(0, 4).equals(ZSTD) ? zstdDecompressSync(bytes) : bytes).toString();
+}
