@@ -50,9 +50,11 @@ describe("backup under load", function () {
           `      paused for ${Math.round(result.pausedMs)} ms, ${result.holds} pauses, ${extra} messages too many`,
         );
         const history = knownAt(scene.load.history, result);
-        expect(await problemsOf({ path, history, sentBefore, sentDuring, buckets })).to.deep.equal(
-          [],
-        );
+        // The restored bus is one of its own, and nothing of it depends on what goes on at the first.
+        const resume = scene.load.pause();
+        const problems = await problemsOf({ path, history, sentBefore, sentDuring, buckets });
+        resume();
+        expect(problems).to.deep.equal([]);
       }
       expect(await scene.findProblems()).to.deep.equal([]);
       expect(scene.load.failures).to.deep.equal([]);

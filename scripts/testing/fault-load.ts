@@ -41,6 +41,8 @@ export class FaultLoad {
   readonly #leaving = new AbortController();
   readonly #options = { deadlineMs: DEADLINE_MS, signal: this.#leaving.signal };
   #stopping = false;
+  /** Resolves when clients may call; pending while they are held back. */
+  #mayCall: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
 
   static async connect({ urls, random }: FaultLoadOptions): Promise<FaultLoad> {
@@ -61,6 +63,13 @@ export class FaultLoad {
       return this.#runClient(`client-${index}`, client, this.#random.fork());
     });
     this.#running = Promise.all(clients);
+  }
+
+  /** Holds every client back before its next call, until what is returned is called. */
+  pause(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#mayCall = promise;
+    return resolve;
   }
 
   /** Ends the calls that wait: their outcome is unknown. */
@@ -116,6 +125,8 @@ export class FaultLoad {
   async #runClient(name: string, client: BusActorClient, random: SeededRandom): Promise<void> {
     while (!this.#stopping && !this.#leaving.signal.aborted) {
       await clock.wait(random.next() * PAUSE_MS_MAX);
+      await this.#mayCall;
+      if (this.#stopping || this.#leaving.signal.aborted) return;
       const choice = random.next();
       if (choice < 0.3) await this.#increment(client, random);
       else if (choice < 0.55) await this.#read(client, random.pick(COUNTERS));
