@@ -27,6 +27,8 @@ export interface FaultLoadOptions {
   /** One connection each, shared by the clients in turn. */
   urls: readonly string[];
   random: SeededRandom;
+  /** Default: CLIENTS, which take all of two processors. */
+  clients?: number;
 }
 
 export class FaultLoad {
@@ -37,6 +39,7 @@ export class FaultLoad {
   readonly entries = new Map<string, number>();
   readonly #buses: readonly Bus[];
   readonly #clients: readonly BusActorClient[];
+  readonly #clientCount: number;
   readonly #random: SeededRandom;
   readonly #leaving = new AbortController();
   readonly #options = { deadlineMs: DEADLINE_MS, signal: this.#leaving.signal };
@@ -45,20 +48,22 @@ export class FaultLoad {
   #mayCall: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
 
-  static async connect({ urls, random }: FaultLoadOptions): Promise<FaultLoad> {
+  static async connect(options: FaultLoadOptions): Promise<FaultLoad> {
+    const { urls, random, clients } = options;
     const buses = await Promise.all(urls.map((url) => Bus.connect({ url, name: "load" })));
-    return new FaultLoad(buses, random);
+    return new FaultLoad(buses, random, clients);
   }
 
-  constructor(buses: readonly Bus[], random: SeededRandom) {
+  constructor(buses: readonly Bus[], random: SeededRandom, clientCount = CLIENTS) {
     this.#buses = buses;
+    this.#clientCount = clientCount;
     this.#clients = buses.map((bus) => new BusActorClient(bus, clock));
     this.#random = random;
   }
 
   /** Lets the clients begin. */
   start(): void {
-    const clients = Array.from({ length: CLIENTS }, (_, index) => {
+    const clients = Array.from({ length: this.#clientCount }, (_, index) => {
       const client = this.#clientOf(index);
       return this.#runClient(`client-${index}`, client, this.#random.fork());
     });

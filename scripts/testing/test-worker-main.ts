@@ -5,6 +5,7 @@
 import { flushCompileCache } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
 import Mocha from "mocha";
+import { REPOSITORY } from "../tools.ts";
 import { RUN_VARIABLE } from "./leftovers.ts";
 
 /** One file to run. */
@@ -71,7 +72,7 @@ if (process.send) {
 async function answer(order: FileOrder, send: Send): Promise<void> {
   const outcome = await runFile(order, send);
   // Node would write it at an orderly exit, but this process is killed when there are no more files.
-  flushCompileCache();
+  if (order.path.startsWith(REPOSITORY)) flushCompileCache();
   process.stdout.write(END_OF_OUTPUT);
   process.stderr.write(END_OF_OUTPUT);
   send({ outcome });
