@@ -6,7 +6,7 @@ import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";
-import { startCluster, startNats } from "../scripts/testing/nats-server.ts";
+import { startNats } from "../scripts/testing/nats-server.ts";
 import {
   allStreams,
   BLOB_STORE_BYTES_MIN,
@@ -123,40 +123,6 @@ describe("streams", function () {
     } finally {
       await bus.close();
     }
-  });
-
-  it("declareStreams() waits for a cluster that has no leader yet", async () => {
-    await using cluster = await startCluster(3);
-    const [first, second, third] = cluster.servers;
-    if (!first || !second || !third) throw new Error("A cluster of three has three servers");
-    await Promise.all([second.kill(), third.kill()]);
-    const bus = await Bus.connect({ url: first.url, name: "test" });
-    const declaring = declareStreams(bus.jetstream, { ...declared, replicas: 3 });
-    await Promise.all([second.start(), third.start()]);
-    await declaring;
-    const fewer = declareStreams(bus.jetstream, { ...declared, replicas: 1 });
-    expect(await fewer.catch((error) => error.message)).to.equal(
-      'TRUNKLINE_REPLICAS: expected 3, as the streams have it, found "1"',
-    );
-    expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
-    await bus.close();
-  });
-
-  it("declareStreams() replicates a single copy only while no host of actors runs", async () => {
-    await using cluster = await startCluster(3);
-    const [first] = cluster.servers;
-    if (!first) throw new Error("A cluster of three has three servers");
-    const bus = await Bus.connect({ url: first.url, name: "test" });
-    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
-    await bus.jetstream.jetstream().publish(subjects.lease("host"), "{}");
-    const more = () => declareStreams(bus.jetstream, { ...declared, replicas: 3 });
-    expect(await more().catch((error) => error.message)).to.match(
-      /^TRUNKLINE_REPLICAS: expected 1, as .+ has it, while hosts of actors run, found "3"/,
-    );
-    await bus.jetstream.streams.purge(subjects.stream, { filter: subjects.leases });
-    await more();
-    expect((await bus.jetstream.streams.info(subjects.stream)).config.num_replicas).to.equal(3);
-    await bus.close();
   });
 
   it("storage-schema.md names every stream that is declared, and every kind with its state", async () => {

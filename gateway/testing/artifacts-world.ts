@@ -28,11 +28,10 @@ import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { buildApp, routeTable } from "../app.ts";
 import { RequestCounts } from "../http/request-counts.ts";
 import { TokenFinder } from "../oauth/tokens/token-finder.ts";
-import { openApiDocument } from "../platform/openapi.ts";
 import { type GitService, gitService } from "../repositories/git/git-service.ts";
 import { type OpenedRepositories, openRepositories } from "../repositories/open-repositories.ts";
 import { Checkout } from "../repositories/testing/git-world.ts";
-import { checkDeclared } from "./declared-answers.ts";
+import { checkDeclared, declaredBy } from "./declared-answers.ts";
 import { type Asking, giveToken, openAccount, testConfig, type Wire } from "./test-gateway.ts";
 
 export interface ArtifactsAnswer {
@@ -133,8 +132,9 @@ export class ArtifactsWorld {
       now,
       stopping: new AbortController().signal,
     };
-    server.on("request", buildApp(parts));
-    this.document = openApiDocument(routeTable(parts), this.url);
+    const routes = routeTable(parts);
+    server.on("request", buildApp(parts, routes));
+    this.document = declaredBy(routes);
     this.#stops.push(
       () => this.git.stop(),
       () => this.opened.close(),

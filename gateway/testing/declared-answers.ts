@@ -1,6 +1,8 @@
 /** Holds answers against the OpenAPI document: what is not declared there must not be answered. */
 import assert from "node:assert/strict";
 import { z } from "zod";
+import type { Route } from "../http/route.ts";
+import { openApiDocument } from "../platform/openapi.ts";
 
 type JsonSchema = Exclude<Parameters<typeof z.fromJSONSchema>[0], boolean>;
 
@@ -23,20 +25,29 @@ export interface GivenAnswer {
   body: unknown;
 }
 
+/** Making a document takes as long as hundreds of requests, so the gateways of a process share those of equal routes. */
+const documents = new Map<string, ReturnType<typeof openApiDocument>>();
+const templates = new WeakMap<object, string[]>();
+const schemas = new WeakMap<object, z.ZodType>();
+
+/** The document of these routes, made when it is first needed. It names a server of its own. */
+export function declaredBy(routes: readonly Route[]): ReturnType<typeof openApiDocument> {
+  const key = routes.map(({ id }) => id).join();
+  let document = documents.get(key);
+  if (document === undefined) {
+    document = openApiDocument(routes, "http://127.0.0.1");
+    documents.set(key, document);
+  }
+  return document;
+}
+
 /** Returns the operation's id and status, or undefined when the document has no such operation. Throws on a lie. */
 export function checkDeclared(document: unknown, answer: GivenAnswer): string | undefined {
   // Whether it is a sound document is tested elsewhere.
   const { paths, components } = document as Document;
   const { method, path, status, type, body } = answer;
   const steps = path.split("?")[0]?.split("/") ?? [];
-  const template = Object.keys(paths)
-    // A fixed step goes before a parameter.
-    .toSorted(
-      (one, other) =>
-        Number(one.includes("{")) - Number(other.includes("{")) ||
-        one.split("{").length - other.split("{").length,
-    )
-    .find((known) => matches(known.split("/"), steps));
+  const template = templatesOf(paths).find((known) => matches(known.split("/"), steps));
   const operation = paths[template ?? ""]?.[method.toLowerCase()];
   if (!operation) return undefined;
   const name = `${operation.operationId} ${status}`;
@@ -55,10 +66,33 @@ export function checkDeclared(document: unknown, answer: GivenAnswer): string | 
       ? components.schemas[reference.slice("#/components/schemas/".length)]
       : content.schema;
     assert(schema, `${name} refers to nothing`);
-    const parsed = z.fromJSONSchema(schema).safeParse(body);
+    const parsed = parserOf(schema).safeParse(body);
     assert(parsed.success, `${name} is declared otherwise: ${parsed.error}`);
   }
   return name;
+}
+
+/** The paths, those with a fixed step before those with a parameter in its place. */
+function templatesOf(paths: Document["paths"]): string[] {
+  let sorted = templates.get(paths);
+  if (sorted === undefined) {
+    sorted = Object.keys(paths).toSorted(
+      (one, other) =>
+        Number(one.includes("{")) - Number(other.includes("{")) ||
+        one.split("{").length - other.split("{").length,
+    );
+    templates.set(paths, sorted);
+  }
+  return sorted;
+}
+
+function parserOf(schema: JsonSchema): z.ZodType {
+  let parser = schemas.get(schema);
+  if (parser === undefined) {
+    parser = z.fromJSONSchema(schema);
+    schemas.set(schema, parser);
+  }
+  return parser;
 }
 
 function matches(template: readonly string[], steps: readonly string[]): boolean {

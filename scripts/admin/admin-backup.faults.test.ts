@@ -16,6 +16,8 @@ import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 
 /** Calls of the load before each backup. */
 const CALLS = 2_000;
+/** Few enough that the backup gets some of the processors, and ends. */
+const CLIENTS = 120;
 /** Wall clock and monotonic clock are read one after the other. */
 const CLOCKS_MS = 5;
 
@@ -31,7 +33,7 @@ describe("backup under load", function () {
     it(`a restored bus continues exactly where the bus was (state streams: ${buckets})`, async () => {
       const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
       console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
-      await using scene = await FaultScene.start({ seed, hosts: 2, buckets });
+      await using scene = await FaultScene.start({ seed, hosts: 2, buckets, clients: CLIENTS });
       const folder = new BackupFolder(path);
       using _ = await folder.prepare();
       // The second backup adds to the first, and no longer holds messages that were removed meanwhile.
@@ -50,9 +52,11 @@ describe("backup under load", function () {
           `      paused for ${Math.round(result.pausedMs)} ms, ${result.holds} pauses, ${extra} messages too many`,
         );
         const history = knownAt(scene.load.history, result);
-        expect(await problemsOf({ path, history, sentBefore, sentDuring, buckets })).to.deep.equal(
-          [],
-        );
+        // The restored bus is one of its own, and nothing of it depends on what goes on at the first.
+        const resume = scene.load.pause();
+        const problems = await problemsOf({ path, history, sentBefore, sentDuring, buckets });
+        resume();
+        expect(problems).to.deep.equal([]);
       }
       expect(await scene.findProblems()).to.deep.equal([]);
       expect(scene.load.failures).to.deep.equal([]);

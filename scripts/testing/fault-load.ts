@@ -27,6 +27,8 @@ export interface FaultLoadOptions {
   /** One connection each, shared by the clients in turn. */
   urls: readonly string[];
   random: SeededRandom;
+  /** Default: CLIENTS, which take all of two processors. */
+  clients?: number;
 }
 
 export class FaultLoad {
@@ -37,30 +39,42 @@ export class FaultLoad {
   readonly entries = new Map<string, number>();
   readonly #buses: readonly Bus[];
   readonly #clients: readonly BusActorClient[];
+  readonly #clientCount: number;
   readonly #random: SeededRandom;
   readonly #leaving = new AbortController();
   readonly #options = { deadlineMs: DEADLINE_MS, signal: this.#leaving.signal };
   #stopping = false;
+  /** Resolves when clients may call; pending while they are held back. */
+  #mayCall: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
 
-  static async connect({ urls, random }: FaultLoadOptions): Promise<FaultLoad> {
+  static async connect(options: FaultLoadOptions): Promise<FaultLoad> {
+    const { urls, random, clients } = options;
     const buses = await Promise.all(urls.map((url) => Bus.connect({ url, name: "load" })));
-    return new FaultLoad(buses, random);
+    return new FaultLoad(buses, random, clients);
   }
 
-  constructor(buses: readonly Bus[], random: SeededRandom) {
+  constructor(buses: readonly Bus[], random: SeededRandom, clientCount = CLIENTS) {
     this.#buses = buses;
+    this.#clientCount = clientCount;
     this.#clients = buses.map((bus) => new BusActorClient(bus, clock));
     this.#random = random;
   }
 
   /** Lets the clients begin. */
   start(): void {
-    const clients = Array.from({ length: CLIENTS }, (_, index) => {
+    const clients = Array.from({ length: this.#clientCount }, (_, index) => {
       const client = this.#clientOf(index);
       return this.#runClient(`client-${index}`, client, this.#random.fork());
     });
     this.#running = Promise.all(clients);
+  }
+
+  /** Holds every client back before its next call, until what is returned is called. */
+  pause(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#mayCall = promise;
+    return resolve;
   }
 
   /** Ends the calls that wait: their outcome is unknown. */
@@ -116,6 +130,8 @@ export class FaultLoad {
   async #runClient(name: string, client: BusActorClient, random: SeededRandom): Promise<void> {
     while (!this.#stopping && !this.#leaving.signal.aborted) {
       await clock.wait(random.next() * PAUSE_MS_MAX);
+      await this.#mayCall;
+      if (this.#stopping || this.#leaving.signal.aborted) return;
       const choice = random.next();
       if (choice < 0.3) await this.#increment(client, random);
       else if (choice < 0.55) await this.#read(client, random.pick(COUNTERS));

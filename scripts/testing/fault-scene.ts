@@ -15,6 +15,8 @@ export interface FaultSceneOptions {
   seed: number;
   hosts: number;
   buckets?: number;
+  /** Of the load. */
+  clients?: number;
 }
 
 export class FaultScene {
@@ -31,7 +33,7 @@ export class FaultScene {
 
   /** Everything runs and every shard has an owner. `await using` or stop() ends it. */
   static async start(options: FaultSceneOptions): Promise<FaultScene> {
-    const { seed, hosts, buckets = 1 } = options;
+    const { seed, hosts, buckets = 1, clients } = options;
     const nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "scene" });
     await declareStreams(bus.jetstream, { replicas: 1, buckets, tasks: [] });
@@ -40,7 +42,10 @@ export class FaultScene {
     const urls = Array.from({ length: CONNECTIONS }, (_, index) =>
       index === CONNECTIONS - 1 ? through(clientProxy, nats.url) : nats.url,
     );
-    const load = await FaultLoad.connect({ urls, random: random.fork() });
+    const load = await FaultLoad.connect({
+      ...{ urls, random: random.fork() },
+      ...(clients !== undefined && { clients }),
+    });
     const scene = new FaultScene({ seed, random, nats, bus, load, clientProxy, buckets });
     try {
       await Promise.all(Array.from({ length: hosts }, () => scene.addHost().ready));

@@ -5,8 +5,14 @@ import { mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { TOOLS } from "../tools.ts";
+import { withLock } from "./process-lock.ts";
 
 const run = promisify(execFile);
+
+/** Without C, debug information and, for tests, inlined functions, a build takes two thirds of the processor time. */
+const FLAGS = ["-ldflags=-s -w"];
+const FLAGS_OF_TESTS = ["-gcflags=all=-l"];
+const ENVIRONMENT = { CGO_ENABLED: "0" };
 
 export interface GoTool {
   name: string;
@@ -15,22 +21,34 @@ export interface GoTool {
   package: string;
   /** Beside this file. */
   folder: string;
+  /** Built as fast as Go can make it, for benchmarks. */
+  isOptimized?: boolean;
 }
 
 /** Returns the tool's path, or undefined where Go is missing. The first build takes a minute or more. */
 export async function goTool(tool: GoTool): Promise<string | undefined> {
-  const path = join(TOOLS, `${tool.name}-${tool.version}`);
+  const path = join(TOOLS, `${tool.name}-${tool.version}${tool.isOptimized ? "-optimized" : ""}`);
   if (existsSync(path)) return path;
   await mkdir(TOOLS, { recursive: true });
-  // Two tests may build it at once; each renames a whole file.
+  // Two files that need it at once would do the same work twice.
+  return await withLock(`${path}.lock`, async () =>
+    existsSync(path) || (await build(tool, path)) ? path : undefined,
+  );
+}
+
+/** Returns false where Go is missing. */
+async function build(tool: GoTool, path: string): Promise<boolean> {
+  // A build that is broken off leaves no tool.
   const building = `${path}.${process.pid}`;
+  const flags = [...FLAGS, ...(tool.isOptimized ? [] : FLAGS_OF_TESTS)];
   const cwd = join(import.meta.dirname, tool.folder);
+  const env = { ...process.env, ...ENVIRONMENT };
   try {
-    await run("go", ["build", "-o", building, tool.package], { cwd });
+    await run("go", ["build", ...flags, "-o", building, tool.package], { cwd, env });
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return false;
     throw new Error(`Cannot build ${tool.name}: go build failed`, { cause: error });
   }
   await rename(building, path);
-  return path;
+  return true;
 }

@@ -18,8 +18,8 @@ describe("IdleProcessors", () => {
     return { processors, seconds: () => total / 1_000 };
   }
 
-  it("turn() waits until a quarter of the processors' time is idle", async () => {
-    const { processors, seconds } = machine(0, 0.24, 0.25);
+  it("turn() waits until an eighth of the processors' time is idle", async () => {
+    const { processors, seconds } = machine(0, 0.124, 0.125);
     await processors.turn(() => false);
     expect(seconds()).to.equal(3);
   });

@@ -14,8 +14,8 @@ export interface IdleProcessorsOptions {
 
 /** A file that has just started shows its use of the processors within this time. */
 const WINDOW_MS = 1_000;
-/** Half a processor of two. With less, one more file slows down the files that run. */
-const IDLE_SHARE_MIN = 0.25;
+/** A quarter of a processor of two. Most files use less than one, and the wait of one is the turn of another. */
+const IDLE_SHARE_MIN = 0.125;
 
 export class IdleProcessors {
   readonly #times: () => ProcessorTimes;
@@ -28,7 +28,7 @@ export class IdleProcessors {
   }
 
   /**
-   * Resolves when the processors were idle for a quarter of a second, or when `hasEnded` returns true. Waiting
+   * Resolves when the processors were idle for an eighth of a second, or when `hasEnded` returns true. Waiting
    * callers are served one after another, each by a measurement of its own.
    */
   turn(hasEnded: () => boolean): Promise<void> {

@@ -2,8 +2,9 @@
 import { goTool } from "./go-tool.ts";
 
 /** The path of the nats CLI, or undefined where Go is missing. */
-export const natsCli = () =>
+export const natsCli = ({ isOptimized = false } = {}) =>
   goTool({
+    isOptimized,
     name: "nats",
     version: "0.4.0",
     package: "github.com/nats-io/natscli/nats",

@@ -6,9 +6,8 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
-import { startCluster, startNats } from "./nats-server.ts";
+import { startNats } from "./nats-server.ts";
 import { stopProcess } from "./process-children.ts";
-import { until } from "./until.ts";
 
 describe("test nats-server", function () {
   this.timeout(180_000);
@@ -73,7 +72,7 @@ describe("test nats-server", function () {
       await using server = await startNats();
       const { url } = server;
       const before = await connect(readBusAddress(url));
-      await storeMessage(before, 1);
+      await storeMessage(before);
       await before.close();
       if (end === "killed") await server.kill();
       await server.restart();
@@ -88,7 +87,7 @@ describe("test nats-server", function () {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-test-"));
     const kept = await startNats({ storeDir: join(folder, "my store") });
     const bus = await connect(readBusAddress(kept.url));
-    await storeMessage(bus, 1);
+    await storeMessage(bus);
     await bus.close();
     const { pid } = kept;
     await stopProcess(pid);
@@ -97,42 +96,10 @@ describe("test nats-server", function () {
     expect(existsSync(join(folder, "my store/jetstream"))).to.equal(true);
     await rm(folder, { recursive: true });
   });
-
-  it("startCluster() refuses a server without a password", async () => {
-    await using cluster = await startCluster(3);
-    const routes = JSON.stringify(cluster.routes);
-    const config = `cluster { name: trunkline, listen: "127.0.0.1:-1", routes: ${routes} }`;
-    const refused = Promise.withResolvers<void>();
-    const onLine = (line: string) => {
-      if (line.includes("Authorization Violation")) refused.resolve();
-    };
-    await using _stranger = await startNats({ config, onLine });
-    await refused.promise;
-  });
-
-  it("startCluster() serves streams with three replicas that survive the loss of a server", async () => {
-    await using cluster = await startCluster(3);
-    const bus = await connect({
-      ...readBusAddress(cluster.urls.join(",")),
-      maxReconnectAttempts: -1,
-    });
-    await storeMessage(bus, 3);
-    const connected = cluster.servers.find(({ port }) => bus.getServer().endsWith(`:${port}`));
-    await connected?.kill();
-    const publish = () =>
-      jetstream(bus).publish("kept.more", "", { msgID: "second", timeout: 1_000 });
-    const stored = await until(
-      "a leader stores it",
-      () => publish().catch(() => undefined), // No leader yet.
-      60_000,
-    );
-    expect(stored.seq).to.equal(2);
-    await bus.close();
-  });
 });
 
-async function storeMessage(bus: NatsConnection, replicas: number): Promise<void> {
+async function storeMessage(bus: NatsConnection): Promise<void> {
   const streams = (await jetstreamManager(bus)).streams;
-  await streams.add({ name: "KEPT", subjects: ["kept.>"], num_replicas: replicas });
+  await streams.add({ name: "KEPT", subjects: ["kept.>"], num_replicas: 1 });
   await jetstream(bus).publish("kept.first");
 }

@@ -127,7 +127,7 @@ function count(option: string, text: string): number {
  */
 function defaultConcurrency(suite: Suite): Concurrency {
   const processors = availableParallelism();
-  if (suite === "faults") return { workers: processors + 1, more: 0 };
+  if (suite === "faults") return { workers: processors + 1, more: 1 };
   return { workers: processors + 1, more: 2 * processors };
 }
 

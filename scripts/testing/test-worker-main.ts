@@ -2,8 +2,10 @@
  * A process that runs test files one after another, each with a mocha of its own, so that Node and the modules are
  * loaded once for many files. Started by test-worker.ts: takes a file to run as a message, answers with its outcome.
  */
+import { flushCompileCache } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
 import Mocha from "mocha";
+import { REPOSITORY } from "../tools.ts";
 import { RUN_VARIABLE } from "./leftovers.ts";
 
 /** One file to run. */
@@ -69,6 +71,8 @@ if (process.send) {
 
 async function answer(order: FileOrder, send: Send): Promise<void> {
   const outcome = await runFile(order, send);
+  // Node would write it at an orderly exit, but this process is killed when there are no more files.
+  if (order.path.startsWith(REPOSITORY)) flushCompileCache();
   process.stdout.write(END_OF_OUTPUT);
   process.stderr.write(END_OF_OUTPUT);
   send({ outcome });

@@ -245,6 +245,7 @@ export class ConsoleWorld implements AsyncDisposable {
     if (!(await this.page.evaluate('"axe" in window'))) await this.page.evaluate(`${this.#axe}; 0`);
     const found = await this.page.evaluate(`axe.run(document, {
       runOnly: ${JSON.stringify(scheme === "light" ? RULES : ["color-contrast"])},
+      resultTypes: ["violations"],
     }).then(({ violations }) => violations.map(({ id, help, nodes }) =>
       id + ": " + help + ": " + nodes.map(({ html, any }) => html + " " + any.map(({ message }) => message)).join("; ")))`);
     return found as string[];

@@ -54,7 +54,7 @@ async function measure(bus: Bus, nats: TestNatsServer, folder: string): Promise<
   const firstMs = await timed(() => backUp(bus, ours));
   await publish(bus, 10, (index) => [STATE.value(`bench.again-${index}`), "{}"]);
   const secondMs = await timed(() => backUp(bus, ours));
-  const cli = await natsCli();
+  const cli = await natsCli({ isOptimized: true });
   const theirs = (stream: string) => join(folder, "theirs", stream);
   const saveMs =
     cli === undefined ? undefined : await timed(() => each("backup", nats.url, theirs));

@@ -31,7 +31,9 @@ export async function colly(): Promise<Crawler | undefined> {
   const version = "2.3.0";
   // As seen from the folder of goTool.
   const folder = "../bench/crawl/colly";
-  const program = await goTool({ name: "bench-colly", version, package: ".", folder });
+  const program = await goTool({
+    ...{ name: "bench-colly", version, package: ".", folder, isOptimized: true },
+  });
   return program === undefined ? undefined : (task) => costOf(program, [], task);
 }
 
