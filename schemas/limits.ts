@@ -19,6 +19,11 @@ export const SHARDS_MAX = 4_096;
  * would get no answer in time.
  */
 export const SHARD_STARTS_MAX = 64;
+/**
+ * Shards that a host gives to others at a time while it lives. Calls to all of them wait, and more of them wait longer.
+ * A host that has all shards gives them in 32 rounds at most, so that it leaves within seconds.
+ */
+export const shardGivesMax = (shards: number) => Math.max(8, Math.ceil(shards / 32));
 /** The default number of state streams, each with its journal: one is enough for one machine. */
 export const STATE_STREAMS = 1;
 /** The rights of roles name each of these streams. */

@@ -55,6 +55,11 @@ export class ActorProcess {
     process.once("exit", this.#abandon);
   }
 
+  get pid(): number {
+    if (this.#child.pid === undefined) throw new Error("Cannot name a pid: the host did not start");
+    return this.#child.pid;
+  }
+
   get ready(): Promise<void> {
     return this.#ready;
   }

@@ -80,6 +80,7 @@ export class Bus {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamManager;
   readonly writeHold: WriteHold;
+  readonly requests: Requests;
   readonly inboxes: Inboxes;
   /** The layout of the data on this bus. A program sets it before it calls or hosts actors. */
   layout: DataLayout = FIRST_LAYOUT;
@@ -98,7 +99,6 @@ export class Bus {
   #isTurnEnding = false;
   /** True in a turn whose messages must not overtake one that went to the server at once. */
   #isServerFirst = false;
-  readonly #requests: Requests;
   readonly #listeners: Listeners;
   readonly #subscriptions = new Set<BusSubscription>();
 
@@ -123,10 +123,10 @@ export class Bus {
     this.jetstream = jetstream;
     this.inboxes = inboxes;
     this.#listeners = listeners;
-    this.#requests = new Requests(connection, inboxes.answers);
+    this.requests = new Requests(connection, inboxes.answers);
     this.writeHold = new WriteHold(connection);
     const closed = new BusLost("Cannot reach the bus: the connection is closed");
-    void connection.closed().then(() => this.#requests.rejectAll(closed));
+    void connection.closed().then(() => this.requests.rejectAll(closed));
     void this.#watchStatus();
   }
 
@@ -246,7 +246,7 @@ export class Bus {
   ): Promise<Msg> {
     const { headers, timeoutMs = BUS_REQUEST_MS } = options;
     if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
-    return this.#requests.ask(subject, payload, { headers, timeoutMs });
+    return this.requests.ask(subject, payload, { headers, timeoutMs });
   }
 
   /**
@@ -380,11 +380,11 @@ export class Bus {
         this.#disconnections += 1;
         const error = new BusLost("Cannot reach the bus: the connection was lost");
         for (const reject of this.#waiting) reject(error);
-        this.#requests.rejectAll(error);
+        this.requests.rejectAll(error);
         for (const listener of this.#disconnected) listener();
       }
       if (status.type === "error" && status.error instanceof PermissionViolationError) {
-        this.#requests.refuse(status.error.subject, status.error);
+        this.requests.refuse(status.error.subject, status.error);
       }
       if (status.type === "reconnect") {
         this.#connected = true;

@@ -1,6 +1,6 @@
 /**
- * Questions of one connection, each with one answer. The library's own (3.4.0) makes three promises, an error and its
- * stack of each, of which a busy host has thousands a second.
+ * Requests of one connection. The library's own (3.4.0) makes three promises, an error and its stack of each, of which
+ * a busy host has thousands a second.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -15,8 +15,14 @@ import {
 interface Asked {
   subject: string;
   timer: NodeJS.Timeout;
-  resolve(answer: Msg): void;
+  /** Returns whether this is the last message of the answer. */
+  take(answer: Msg): boolean;
   reject(error: Error): void;
+}
+
+interface AskOptions {
+  headers?: MsgHdrs | undefined;
+  timeoutMs: number;
 }
 
 export class Requests {
@@ -38,22 +44,32 @@ export class Requests {
   }
 
   /** Rejects with the library's RequestError where nobody listens, TimeoutError, and what `rejectAll` is given. */
-  ask(
-    subject: string,
-    payload: string | Uint8Array,
-    { headers, timeoutMs }: { headers?: MsgHdrs | undefined; timeoutMs: number },
-  ): Promise<Msg> {
+  ask(subject: string, payload: string | Uint8Array, options: AskOptions): Promise<Msg> {
     return new Promise((resolve, reject) => {
-      this.#lastNumber += 1;
-      const number = this.#lastNumber;
-      const late = () => {
-        this.#asked.delete(number);
-        reject(new TimeoutError());
+      const take = (answer: Msg) => {
+        resolve(answer);
+        return true;
       };
-      const reply = `${this.#inbox}.${number}`;
-      this.#connection.publish(subject, payload, { reply, ...(headers && { headers }) });
-      const timer = setTimeout(late, timeoutMs);
-      this.#asked.set(number, { subject, timer, resolve, reject });
+      this.#send(subject, payload, options, { take, reject });
+    });
+  }
+
+  /** The same for an answer of several messages, up to and with the one for which `isLast` returns true. */
+  askForMany(
+    subject: string,
+    payload: string,
+    isLast: (message: Msg) => boolean,
+    options: AskOptions,
+  ): Promise<Msg[]> {
+    return new Promise((resolve, reject) => {
+      const messages: Msg[] = [];
+      const take = (message: Msg) => {
+        messages.push(message);
+        if (!isLast(message)) return false;
+        resolve(messages);
+        return true;
+      };
+      this.#send(subject, payload, options, { take, reject });
     });
   }
 
@@ -77,16 +93,34 @@ export class Requests {
     }
   }
 
+  #send(
+    subject: string,
+    payload: string | Uint8Array,
+    { headers, timeoutMs }: AskOptions,
+    { take, reject }: Pick<Asked, "take" | "reject">,
+  ): void {
+    this.#lastNumber += 1;
+    const number = this.#lastNumber;
+    const late = () => {
+      this.#asked.delete(number);
+      reject(new TimeoutError());
+    };
+    const reply = `${this.#inbox}.${number}`;
+    this.#connection.publish(subject, payload, { reply, ...(headers && { headers }) });
+    const timer = setTimeout(late, timeoutMs);
+    this.#asked.set(number, { subject, timer, take, reject });
+  }
+
   #take(answer: Msg): void {
     const number = Number(answer.subject.slice(this.#inbox.length + 1));
     const asked = this.#asked.get(number);
     // The request was given up.
     if (!asked) return;
-    this.#asked.delete(number);
-    clearTimeout(asked.timer);
     if (answer.headers?.code === 503 && answer.data.length === 0) {
       const cause = new NoRespondersError(asked.subject);
       asked.reject(new RequestError(cause.message, { cause }));
-    } else asked.resolve(answer);
+    } else if (!asked.take(answer)) return;
+    this.#asked.delete(number);
+    clearTimeout(asked.timer);
   }
 }

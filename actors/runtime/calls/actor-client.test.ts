@@ -1,8 +1,19 @@
 import { once } from "node:events";
 import { expect } from "chai";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, MAILBOX_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
-import { addressOf, callSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
+import {
+  CALL_DEADLINE_MS,
+  CALL_RETRY_MS_MAX,
+  MAILBOX_MAX,
+  MESSAGE_BYTES_MAX,
+} from "../../../schemas/limits.ts";
+import {
+  addressOf,
+  callSubject,
+  openedSubject,
+  STREAMS,
+  shardOf,
+} from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
@@ -12,7 +23,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
-import { systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import {
   BusActorClient,
   CALL_RETRY_MS,
@@ -66,6 +77,24 @@ describe("BusActorClient", function () {
       const error = await refusalOf(client.call(counter, "crowd", "get", {}));
       expect(error).to.include({ code: "busy" });
       expect(await codes(calls)).to.deep.equal({ unavailable: CLIENT_CALLS_MAX });
+    });
+
+    it("call() begins with the shortest pause again when another host opens the shard", async () => {
+      const pauses: number[] = [];
+      const wait: Clock["wait"] = (ms, signal) => {
+        if (ms !== CALL_SWEEP_MS) pauses.push(ms);
+        return systemClock.wait(Math.min(ms, CALL_RETRY_MS), signal);
+      };
+      const client = await world.newClient({ clock: { ...systemClock, wait } });
+      const leaving = new AbortController();
+      // Nobody owns the shard, so each try is answered at once.
+      const call = client.call(counter, "moved", "get", {}, { signal: leaving.signal });
+      await until("the pauses are long", () => pauses.at(-1) === CALL_RETRY_MS_MAX);
+      pauses.length = 0;
+      world.bus.connection.publish(openedSubject(shardOf(addressOf("counter", "moved"))));
+      await until("the first pause is the shortest again", () => pauses.includes(CALL_RETRY_MS));
+      leaving.abort();
+      expect(await refusalOf(call)).to.include({ code: "cancelled" });
     });
 
     it("call() retries under the same number when the actor is busy after a try with unknown outcome", async () => {

@@ -317,6 +317,8 @@ export class BusActorClient implements ActorClient {
     const now = this.#clock.monotonic();
     for (const pending of this.#pending.values()) {
       if (pending.shard !== shard) continue;
+      // The pauses were for the former owner. A try that crossed with this message is sent again soon.
+      pending.retryMs = CALL_RETRY_MS;
       if (pending.pause) pending.pause.abort(OVER);
       else if (now - pending.sentAt >= CALL_RETRY_MS) this.#send(pending);
     }

@@ -12,11 +12,12 @@ import { type Write, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
+import { LeaseLength } from "./lease-length.ts";
 
 /** Four renewals a lease, so that a lost message costs nothing. */
 export const LEASE_RENEW_MS = 500;
-/** A renewal is given up after this: the lease lives long enough for another. */
-const LEASE_ANSWER_MS_MAX = 1_000;
+/** The end of another host's lease is given up after this, and written again later. */
+const LEASE_END_MS_MAX = 1_000;
 /** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
 const LEASE_START_TRIES_MAX = 40;
 /** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
@@ -32,6 +33,8 @@ export const Lease = z.object({
    * this release.
    */
   form: z.number().optional(),
+  /** How long this lease lasts. Default: LEASE_TTL_MS. A member has no such field. */
+  ttlMs: z.number().optional(),
 });
 /** The form of epochs and journals that hosts of this release write. */
 export const LEASE_FORM = 2;
@@ -75,6 +78,9 @@ export class HostLease {
    * renewed it.
    */
   #holdsUntil = NEVER;
+  readonly #length = new LeaseLength();
+  /** When the last renewal that succeeded began, on which connection. */
+  #renewed = { at: 0, disconnections: -1 };
   #leaving = false;
   #renewing: Promise<void> = Promise.resolve();
 
@@ -113,7 +119,7 @@ export class HostLease {
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
         // The write may be stored after all. Nobody owns a shard under that name, and its lease expires.
-        this.#held = this.#newName();
+        this.#rename();
       }
     }
     this.#parts.logger.info({ host: this.id }, "lease taken");
@@ -228,18 +234,20 @@ export class HostLease {
     const { bus, store, clock, renewing } = this.#parts;
     const held = this.#held;
     renewing(held.id);
-    const lease: Lease = { leaving: this.#leaving, server: bus.server, form: LEASE_FORM };
-    const holdsMs = LEASE_TTL_MS - LEASE_MARGIN_MS;
-    const until = {
-      monotonic: clock.monotonic() + holdsMs,
-      wall: clock.now() + holdsMs,
-      disconnections: bus.disconnections,
-    };
-    const payload = JSON.stringify(lease);
+    const ttlMs = this.#length.ms;
+    const member: Lease = { leaving: this.#leaving, server: bus.server, form: LEASE_FORM };
+    const lease = ttlMs === LEASE_TTL_MS ? member : { ...member, ttlMs };
+    const { disconnections } = bus;
+    const begin = { at: clock.monotonic(), disconnections };
+    const holdsMs = ttlMs - LEASE_MARGIN_MS;
+    const until = { monotonic: begin.at + holdsMs, wall: clock.now() + holdsMs, disconnections };
+    // A renewal without an answer may be stored, and this lease may be shorter than the one before it.
+    this.#holdsUntil = earlier(this.#holdsUntil, until);
+    const payload = JSON.stringify(member);
     const write = {
       subject: store.subjects.lease(held.id),
-      payload,
-      headers: { "Nats-TTL": `${LEASE_TTL_MS / 1_000}s` },
+      payload: JSON.stringify(lease),
+      headers: { "Nats-TTL": `${ttlMs / 1_000}s` },
       expect: { sequence: held.revision },
     };
     // In one batch: nobody becomes a member again after its lease has ended.
@@ -247,13 +255,36 @@ export class HostLease {
       held.member === payload ? [] : [{ subject: store.subjects.member(held.id), payload }];
     const end =
       held.revision > 0 || held.former === undefined ? [] : [endOfMember(store, held.former)];
-    const member = held.member;
-    held.revision = await writeAtomically(bus, [...end, ...news, write], LEASE_ANSWER_MS_MAX);
+    const announced = held.member;
+    try {
+      // After half of its life without an answer, the lease lives long enough for another try.
+      held.revision = await writeAtomically(bus, [...end, ...news, write], ttlMs / 2);
+    } finally {
+      // Also after a failure: a lease that is too short for its renewals would never become longer.
+      this.#measure(begin);
+    }
+    this.#renewed = begin;
     // Otherwise its end was announced meanwhile, and the next renewal announces it again.
-    if (held.member === member) held.member = payload;
+    if (held.member === announced) held.member = payload;
     if (this.#held === held) this.#holdsUntil = until;
   }
+
+  /** Nothing counts that a lost connection has delayed: the bus was away, and the host was not slow. */
+  #measure(begin: { at: number; disconnections: number }): void {
+    const { bus, clock } = this.#parts;
+    if (bus.disconnections !== begin.disconnections) return;
+    const isConnected = this.#renewed.disconnections === begin.disconnections;
+    const since = isConnected ? this.#renewed.at : begin.at;
+    this.#length.tried(clock.monotonic() - since);
+  }
 }
+
+/** The earlier end of each clock, on the connection of `one`. */
+const earlier = (one: typeof NEVER, other: typeof NEVER): typeof NEVER => ({
+  monotonic: Math.min(one.monotonic, other.monotonic),
+  wall: Math.min(one.wall, other.wall),
+  disconnections: one.disconnections,
+});
 
 /**
  * Ends another host's lease at the sequence where it was seen last. Rejects with WriteRefused where it was renewed
@@ -267,7 +298,7 @@ export async function endLease(
   await writeAtomically(
     bus,
     [endOfMember(store, host), { ...endOf(store, host), expect: { sequence } }],
-    LEASE_ANSWER_MS_MAX,
+    LEASE_END_MS_MAX,
   );
 }
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import pino from "pino";
-import { SHARDS } from "../../../schemas/limits.ts";
+import { LEASE_TTL_MS, SHARDS } from "../../../schemas/limits.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
@@ -10,12 +10,13 @@ import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
 import { StateStore } from "../state/state-store.ts";
 import { LEASE_FORM, LEASE_RENEW_MS } from "./host-lease.ts";
-import { LEASE_UNSEEN_MS_MAX, LeaseEnds } from "./lease-ends.ts";
+import { LEASE_UNSEEN_LIVES_MAX, LeaseEnds } from "./lease-ends.ts";
 import { Members } from "./members.ts";
 import { readShardOwners } from "./shard-owners.ts";
 
 const RELEASED_MEMBER = { payload: "", headers: { "KV-Operation": "DEL", "Nats-TTL": "60s" } };
 const LEASE = JSON.stringify({ leaving: false, form: LEASE_FORM });
+const UNSEEN_MS_MAX = LEASE_UNSEEN_LIVES_MAX * LEASE_TTL_MS;
 
 describe("LeaseEnds", function () {
   this.timeout(60_000);
@@ -47,7 +48,7 @@ describe("LeaseEnds", function () {
     for (let renewal = 0; renewal < 3; renewal++) {
       await publish(world.subjects.lease("lives"));
       expect(await ends.hasEnded("lives")).to.equal(false);
-      time.now += LEASE_UNSEEN_MS_MAX;
+      time.now += UNSEEN_MS_MAX;
       expect(await ends.hasEnded("lives")).to.equal(false);
       time.now += 1;
     }
@@ -58,7 +59,7 @@ describe("LeaseEnds", function () {
     await publish(world.subjects.member("ghost"));
     await publish(world.subjects.lease("ghost"));
     expect(await ends.hasEnded("ghost")).to.equal(false);
-    time.now += LEASE_UNSEEN_MS_MAX + 1;
+    time.now += UNSEEN_MS_MAX + 1;
     expect(await ends.hasEnded("ghost")).to.equal(true);
     expect(await read(world.subjects.lease("ghost"))).to.equal("");
     expect(await read(world.subjects.member("ghost"))).to.equal("");

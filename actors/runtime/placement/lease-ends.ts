@@ -13,12 +13,12 @@ import { endLease, endOfMember, LEASE_FORM, LEASE_RENEW_MS, Lease } from "./host
 import type { Members } from "./members.ts";
 
 /**
- * A stored lease that nobody renews for this long is a ghost, two lives of a lease: a nats-server that was killed may
- * bring back expired messages and never expire them again (seen with 2.15.2).
+ * A stored lease that nobody renews for this many of its lives is a ghost: a nats-server that was killed may bring back
+ * expired messages and never expire them again (seen with 2.15.2).
  */
-export const LEASE_UNSEEN_MS_MAX = 2 * LEASE_TTL_MS;
-/** A lease is late after this. It is then read often, so that its end is found at once. */
-const LEASE_LATE_MS = 2 * LEASE_RENEW_MS;
+export const LEASE_UNSEEN_LIVES_MAX = 2;
+/** A lease is late after half of its life. It is then read often, so that its end is found at once. */
+const LATE_SHARE = 1 / 2;
 const LATE_LOOK_MS = 50;
 /** Leases that are late or unknown and are read in one round: more would delay the first of them. */
 const LOOKS_MAX = 32;
@@ -102,7 +102,8 @@ export class LeaseEnds {
       }
       looks += 1;
       const look = this.#looks.get(host);
-      const isSeenLate = !look || clock.monotonic() - look.seenAt > LEASE_LATE_MS;
+      const lateMs = LATE_SHARE * ttlOf(lease);
+      const isSeenLate = !look || clock.monotonic() - look.seenAt > lateMs;
       if (isSeenLate) isLate = true;
       // The first look proves nothing: nobody may have renewed this lease for hours. A host of the first release looks
       // after nobody, so the next lease is this host's task as well.
@@ -128,9 +129,12 @@ export class LeaseEnds {
     if (text !== undefined && before?.sequence !== sequence) {
       this.#looks.set(host, { sequence, seenAt: now, isRenewal: before !== undefined });
     }
-    const isGhost = before?.sequence === sequence && now - before.seenAt > LEASE_UNSEEN_MS_MAX;
-    const lives = text !== undefined && !(isGhost && (await this.#end(host, sequence)));
-    if (lives) return Lease.parse(JSON.parse(text));
+    const lease = text === undefined ? undefined : Lease.parse(JSON.parse(text));
+    if (lease) {
+      const unseenMs = before?.sequence === sequence ? now - before.seenAt : 0;
+      const isGhost = unseenMs > LEASE_UNSEEN_LIVES_MAX * ttlOf(lease);
+      if (!isGhost || !(await this.#end(host, sequence))) return lease;
+    }
     this.#looks.delete(host);
     return undefined;
   }
@@ -146,3 +150,5 @@ export class LeaseEnds {
     }
   }
 }
+
+const ttlOf = ({ ttlMs = LEASE_TTL_MS }: Lease) => ttlMs;

@@ -1,5 +1,20 @@
-/** The part of an actor host that placement drives. */
+/** The part of an actor host that placement drives, and what placement needs besides. */
+import type { Logger } from "pino";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { StateStore } from "../state/state-store.ts";
 import type { Epoch } from "./epoch.ts";
+
+export interface PlacementParts {
+  bus: Bus;
+  /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
+  stores: readonly StateStore[];
+  host: PlacementHost;
+  clock: Clock;
+  logger: Logger;
+  /** The start of this host's id, for operators; a random part makes it unique. */
+  hostName: string;
+}
 
 /** The actions of a host on its shards that placement starts. */
 export interface PlacementHost {

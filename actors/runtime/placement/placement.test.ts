@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { SHARDS } from "../../../schemas/limits.ts";
-import { startWorld } from "../../../scripts/testing/actor-world.ts";
+import { SHARDS, shardGivesMax } from "../../../schemas/limits.ts";
+import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
@@ -40,6 +40,64 @@ describe("Placement", function () {
     await until("and taken again", () => placement.openShards === SHARDS);
   });
 
+  it("stop() gives few shards at a time to another host, and all at once to nobody", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    const [first, second] = [await world.host({ name: "a" }), await world.host({ name: "b" })];
+    await until("both are at rest", () => {
+      return first.placement.openShards + second.placement.openShards === SHARDS;
+    });
+    const { request } = Bus.prototype;
+    const few = shardGivesMax(SHARDS);
+    let gate = Promise.withResolvers<void>();
+    let waiting = 0;
+    Bus.prototype.request = async function (this: Bus, subject, payload, ...rest) {
+      if (String(payload).startsWith('{"owner":null')) {
+        waiting += 1;
+        await gate.promise;
+      }
+      return request.call(this, subject, payload, ...rest);
+    };
+    try {
+      const left = first.stop();
+      await until("some shards are ready to be given", () => waiting >= few);
+      await until("a renewal passes", renewalOf(world, second.placement.hostId));
+      expect(waiting).to.equal(few);
+      gate.resolve();
+      await left;
+      await until("the other has every shard", () => second.placement.openShards === SHARDS);
+      [gate, waiting] = [Promise.withResolvers<void>(), 0];
+      const ended = second.stop();
+      await until("all shards are ready at once", () => waiting === SHARDS);
+      gate.resolve();
+      await ended;
+    } finally {
+      gate.resolve();
+      Bus.prototype.request = request;
+    }
+  });
+
+  it("start() knows all epochs before other hosts hear of it", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    await world.host({ name: "a" });
+    const consumers = async () => {
+      const all = await Array.fromAsync(world.bus.jetstream.consumers.list(world.subjects.stream));
+      return all.filter(({ name }) => name.startsWith("placement")).length;
+    };
+    const before = await consumers();
+    const { request } = Bus.prototype;
+    const seen: number[] = [];
+    Bus.prototype.request = async function (this: Bus, subject, payload, ...rest) {
+      if (subject.startsWith(world.subjects.lease("b-"))) seen.push(await consumers());
+      return request.call(this, subject, payload, ...rest);
+    };
+    try {
+      await world.host({ name: "b" });
+      expect(seen[0]).to.equal(before + 1);
+    } finally {
+      Bus.prototype.request = request;
+    }
+  });
+
   it("gives back a shard that only its epoch gives to this host and that another host is to have", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     const first = await world.host({ name: "a" });
@@ -57,9 +115,10 @@ describe("Placement", function () {
       const hosts = [first, await world.host({ name: "b" })];
       await until("both are at rest", () => {
         const open = hosts.reduce((sum, { placement }) => sum + placement.openShards, 0);
-        return open === SHARDS && hosts.every(({ placement }) => placement.isComplete);
+        const given = SHARDS - first.placement.openShards;
+        // A host that joins knows an owner of each shard before it gets the first.
+        return open === SHARDS && given > 0 && lost.size === given;
       });
-      expect(lost.size).to.equal(SHARDS - first.placement.openShards);
       const { hosts: owners } = await readShardOwners(world.bus);
       expect(owners.map(({ shards }) => shards.length).sort()).to.deep.equal(
         hosts.map(({ placement }) => placement.openShards).sort(),
@@ -82,3 +141,13 @@ describe("Placement", function () {
     await until("it knows of an owner for each", () => placement.isComplete);
   });
 });
+
+/** Returns true once the host has renewed its lease twice since the first call. */
+function renewalOf(world: World, host: string): () => Promise<boolean> {
+  const seen = new Set<number>();
+  return async () => {
+    const lease = await world.bus.readLast(world.subjects.stream, world.subjects.lease(host));
+    if (lease) seen.add(lease.seq);
+    return seen.size > 2;
+  };
+}

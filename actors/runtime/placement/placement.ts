@@ -3,25 +3,21 @@
  * The shard is free when its owner gave it back, or when the owner's lease has ended.
  */
 import type { Logger } from "pino";
-import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
+import { BUS_REQUEST_MS, SHARD_STARTS_MAX, shardGivesMax } from "../../../schemas/limits.ts";
 import { countWork } from "../../../schemas/meter.ts";
-import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, OVER } from "../lib/clock.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { StateStore } from "../state/state-store.ts";
-import { Epoch, encodeEpoch, NOBODY, sourcesOf } from "./epoch.ts";
+import { NOBODY, sourcesOf } from "./epoch.ts";
 import { endLease, HostLease, LEASE_FORM, readLease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
+import { type KnownEpoch, KnownEpochs } from "./known-epochs.ts";
 import { LeaseEnds } from "./lease-ends.ts";
 import { LeftJournals } from "./left-journals.ts";
 import { Members } from "./members.ts";
-import type { PlacementHost } from "./placement-host.ts";
+import type { PlacementHost, PlacementParts } from "./placement-host.ts";
 import { followPlacement } from "./placement-news.ts";
-
-interface KnownEpoch extends Epoch {
-  sequence: number;
-}
 
 export class Placement {
   readonly #bus: Bus;
@@ -34,47 +30,46 @@ export class Placement {
   readonly #members: Members;
   readonly #ends: LeaseEnds;
   readonly #presence: HostPresence;
-  readonly #epochs = new Map<number, KnownEpoch>();
+  readonly #epochs: KnownEpochs;
   /** Shards that are open here, by the epoch they were opened under. */
   readonly #open = new Map<number, number>();
   readonly #takes = new Semaphore(SHARD_STARTS_MAX);
+  readonly #gives: Semaphore;
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
   /** A shard could not be placed, for a reason that ends without a change of members or epochs. */
   #isUnsettled = false;
-  /** Buckets whose members and epochs are known up to now. */
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
   readonly #left = new AbortController();
+  /** Called whenever `#isCaughtUp` becomes true. */
+  #caughtUp: () => void = () => {};
   /** A renewal that confirmations share. */
   #confirming: Promise<void> | undefined;
 
-  /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
-  constructor(parts: {
-    bus: Bus;
-    stores: readonly StateStore[];
-    host: PlacementHost;
-    clock: Clock;
-    logger: Logger;
-    /** The start of this host's id, for operators; a random part makes it unique. */
-    hostName: string;
-  }) {
+  constructor(parts: PlacementParts) {
     this.#bus = parts.bus;
     this.#stores = parts.stores;
     this.#host = parts.host;
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#members = new Members(this.#shards);
+    this.#gives = new Semaphore(shardGivesMax(this.#shards));
+    this.#epochs = new KnownEpochs({
+      ...parts,
+      storeOf: (shard) => this.#storeOf(shard),
+      learned: (shard, epoch) => this.#learned(shard, epoch),
+    });
     this.#ends = new LeaseEnds({ ...parts, store: this.#firstStore, members: this.#members });
     this.#journals = new LeftJournals({
       logger: parts.logger,
       isAlive: (host) => host === this.#lease.id || this.#members.has(host),
       isMine: (host) => this.#members.chosenFor(host) === this.#lease.id,
       isGone: (host) => this.#ends.hasEnded(host),
-      known: () => this.#epochs.values(),
+      known: () => this.#epochs.all(),
       shards: this.#shards,
-      readEpoch: (shard) => this.#readEpoch(shard),
+      readEpoch: (shard) => this.#epochs.read(shard),
       exists: (host) => parts.host.hasJournal(host),
       remove: (host) => parts.host.forgetJournal(host),
       release: (host) => parts.host.releaseJournal(host),
@@ -85,7 +80,7 @@ export class Placement {
       renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
         if (this.#isUnsettled) this.#reconcile();
-        if (this.#watched.size === this.#stores.length) void this.#journals.removeUnnamed();
+        if (this.#isCaughtUp) void this.#journals.removeUnnamed();
       },
       lost: () => {
         this.#host.renamed();
@@ -125,8 +120,12 @@ export class Placement {
   /** Takes a lease, and then shards until `stop`. `journals`: the hosts that have a journal in the store. */
   async start(journals: readonly string[]): Promise<void> {
     for (const journal of journals) this.#journals.add(journal);
+    await this.#followBeforeJoining();
     await this.#lease.start();
-    this.#watchAll();
+    // While others give their shards away. After a failure the first shard that is taken opens the journal.
+    for (const shard of this.#stores.keys())
+      this.#host.openJournal(shard, this.#lease.id).catch(() => {});
+    this.#reconcile();
     void this.#presence.watch();
     void this.#ends.watch(() => this.#lease.id, this.#left.signal);
     // The lease counts again only after a renewal, which also retries what failed while the bus was away.
@@ -140,7 +139,7 @@ export class Placement {
     this.#members.add(this.#lease.id, { leaving: true, form: LEASE_FORM });
     while (this.#open.size > 0 || this.#moving.size > 0) {
       for (const shard of this.#open.keys()) {
-        if (!this.#moving.has(shard)) this.#move(shard, this.#giveBack(shard));
+        if (!this.#moving.has(shard)) this.#move(shard, this.#giveInTurn(shard));
       }
       await Promise.all(this.#moving.values());
     }
@@ -168,9 +167,9 @@ export class Placement {
     });
     await this.#confirming;
     if (!this.#lease.holds || this.#lease.id !== id) return false;
-    const known = await this.#readEpoch(shard);
+    const known = await this.#epochs.read(shard);
     if (known.sequence === epoch) return known.owner === id;
-    this.#learn(shard, known);
+    this.#epochs.learn(shard, known);
     return false;
   }
 
@@ -180,6 +179,11 @@ export class Placement {
    */
   startAnew(): void {
     this.#lease.startAnew();
+  }
+
+  /** True while the members and epochs of all buckets are known up to now. */
+  get #isCaughtUp(): boolean {
+    return this.#watched.size === this.#stores.length;
   }
 
   get #shards(): number {
@@ -194,6 +198,15 @@ export class Placement {
     const store = this.#stores[shard % this.#stores.length];
     if (!store) throw new Error("Cannot place shards: there is no state bucket");
     return store;
+  }
+
+  /** The other hosts give this one its shards as soon as they hear of it, so it must know their epochs by then. */
+  async #followBeforeJoining(): Promise<void> {
+    const caughtUp = new AbortController();
+    this.#caughtUp = () => caughtUp.abort(OVER);
+    this.#watchAll();
+    // At a start the stream may have no leader. The lease is tried all the same, and reports it.
+    await this.#clock.wait(BUS_REQUEST_MS, caughtUp.signal);
   }
 
   #watchAll(): void {
@@ -214,7 +227,7 @@ export class Placement {
       {
         epoch: (shard, epoch) => {
           this.#journals.changed();
-          this.#learn(shard, epoch);
+          this.#epochs.learn(shard, epoch);
           this.#place(shard);
         },
         member: (host, lease) => {
@@ -235,16 +248,14 @@ export class Placement {
             for (const host of this.#members.retain(members, this.#lease.id))
               this.#journals.add(host);
           this.#watched.add(store);
+          if (this.#isCaughtUp) this.#caughtUp();
           this.#reconcile();
         },
       },
     );
   }
 
-  #learn(shard: number, epoch: KnownEpoch): void {
-    const known = this.#epochs.get(shard);
-    if (known && known.sequence >= epoch.sequence) return;
-    this.#epochs.set(shard, epoch);
+  #learned(shard: number, epoch: KnownEpoch): void {
     if (epoch.from) this.#journals.add(epoch.from.journal);
     for (const host of epoch.firstJournals) this.#journals.add(host);
     const opened = this.#open.get(shard);
@@ -259,8 +270,7 @@ export class Placement {
 
   /** Compares the owner of a shard with the preferred host, and takes the shard or gives it back. */
   #place(shard: number): void {
-    if (this.#watched.size < this.#stores.length || this.#stopped || this.#moving.has(shard))
-      return;
+    if (!this.#isCaughtUp || this.#stopped || this.#moving.has(shard)) return;
     // A shard that a host takes without a living lease is free at once.
     if (!this.#lease.holds) {
       this.#isUnsettled = true;
@@ -274,10 +284,8 @@ export class Placement {
         const taken = this.#takes.run(() => this.#take(shard));
         this.#move(shard, taken);
       }
-    } else if (preferred !== undefined && (this.#open.has(shard) || owner === this.#lease.id)) {
-      // Also a shard that only its epoch gives to this host, since its return failed half-way: no other host may take
-      // it.
-      this.#move(shard, this.#giveBack(shard));
+    } else if (preferred !== undefined && this.#has(shard)) {
+      this.#move(shard, this.#giveInTurn(shard));
     }
   }
 
@@ -295,7 +303,7 @@ export class Placement {
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
     // It has waited for its turn. Meanwhile the host may have got another name, whose lease is not written yet.
-    if (!this.#lease.holds || this.#watched.size < this.#stores.length) return false;
+    if (!this.#lease.holds || !this.#isCaughtUp) return false;
     if (this.#members.preferredFor(shard) !== id) return true;
     try {
       const known = this.#epochs.get(shard);
@@ -314,7 +322,7 @@ export class Placement {
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not taken");
-      await this.#relearn(shard);
+      await this.#epochs.relearn(shard);
       return false;
     }
   }
@@ -327,16 +335,37 @@ export class Placement {
     await this.#host.openJournal(shard, owner);
     // A shard that this host owns and has not open: nothing was committed under its epoch.
     const isOwn = known?.owner === owner && !known.from && known.firstJournals.length === 0;
-    const sources = known && !isOwn ? sourcesOf(known) : NOBODY;
-    const { from, firstJournals } = sources;
+    const { from, firstJournals } = known && !isOwn ? sourcesOf(known) : NOBODY;
     const taken = { owner, from, firstJournals };
-    const epoch = await this.#writeEpoch(shard, taken, known?.sequence ?? 0);
+    const epoch = await this.#epochs.write(shard, taken, known?.sequence ?? 0);
     if (!from && firstJournals.length === 0) return epoch;
     for (const journal of [...(from ? [from.journal] : []), ...firstJournals]) {
       this.#journals.add(journal);
     }
     await this.#host.replay(shard, epoch, { from, firstJournals });
-    return this.#writeEpoch(shard, { owner, firstJournals: [] }, epoch);
+    return this.#epochs.write(shard, { owner, firstJournals: [] }, epoch);
+  }
+
+  /**
+   * Few at a time: calls to a shard wait until its next owner has opened it, and that host opens a few in the time of
+   * one. If nobody is there to take them, all are given back at once.
+   */
+  #giveInTurn(shard: number): Promise<boolean> {
+    if (this.#members.preferredFor(shard) === undefined) return this.#giveBack(shard);
+    return this.#gives.run(async () => {
+      // Meanwhile the next host may have ended, or this host may have lost the shard.
+      const preferred = this.#members.preferredFor(shard);
+      const isToGive = preferred !== undefined && preferred !== this.#lease.id;
+      return isToGive && this.#has(shard) ? this.#giveBack(shard) : true;
+    });
+  }
+
+  /**
+   * Also true for a shard that only its epoch gives to this host, since its return failed half-way: no other host may
+   * take it.
+   */
+  #has(shard: number): boolean {
+    return this.#open.has(shard) || this.#epochs.get(shard)?.owner === this.#lease.id;
   }
 
   async #giveBack(shard: number): Promise<boolean> {
@@ -352,44 +381,15 @@ export class Placement {
       this.#open.delete(shard);
       if (!known) return true;
       // If this host opened the shard, all commits are in its keys. Otherwise this host has committed nothing to it.
-      const { from, firstJournals } = known;
-      await this.#writeEpoch(shard, { owner: null, from, firstJournals }, opened ?? known.sequence);
+      await this.#epochs.write(shard, { ...known, owner: null }, opened ?? known.sequence);
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
       // The next owner takes over what could not be finished; `stop` would otherwise retry for ever.
       if (this.#open.has(shard)) this.startAnew();
-      await this.#relearn(shard);
+      await this.#epochs.relearn(shard);
       return false;
     }
-  }
-
-  async #writeEpoch(shard: number, epoch: Epoch, expected: number): Promise<number> {
-    const { subjects } = this.#storeOf(shard);
-    const sequence = await writeAtomically(this.#bus, [
-      {
-        subject: subjects.epoch(shard),
-        payload: encodeEpoch(epoch),
-        expect: { sequence: expected },
-      },
-    ]);
-    this.#epochs.set(shard, { ...epoch, sequence });
-    return sequence;
-  }
-
-  /** Reads the epoch from the store: a write with an unknown outcome may have been stored, or lost to another host. */
-  async #relearn(shard: number): Promise<void> {
-    try {
-      this.#learn(shard, await this.#readEpoch(shard));
-    } catch (error) {
-      this.#logger.debug({ err: error, shard }, "epoch not read");
-    }
-  }
-
-  async #readEpoch(shard: number): Promise<KnownEpoch> {
-    const store = this.#storeOf(shard);
-    const { sequence, text } = await store.read(store.subjects.epoch(shard));
-    return { ...(text === undefined ? NOBODY : Epoch.parse(JSON.parse(text))), sequence };
   }
 
   #drop(shard: number): void {

@@ -80,6 +80,25 @@ describe("rows", function () {
     expect(await set("many", "row0", "x")).to.deep.equal({ rows: 4_000 });
   });
 
+  it("are read without a consumer where they are few", async () => {
+    await fill("few", 0, 500);
+    await host.stop();
+    host = await world.host();
+    let created = 0;
+    const subject = `$JS.EVENT.ADVISORY.CONSUMER.CREATED.${world.subjects.stream}.*`;
+    const watch = world.bus.connection.subscribe(subject, {
+      callback: (_, message) => {
+        if (message.subject.includes(".rows-")) created += 1;
+      },
+    });
+    await world.bus.connection.flush();
+    expect((await fill("few", 0, 0)).rows).to.equal(500);
+    expect((await fill("many", 0, 0)).rows).to.equal(4_000);
+    await until("the many are read by a consumer", () => created > 0);
+    expect(created).to.equal(1);
+    watch.unsubscribe();
+  });
+
   it("are not read from a replica that lags behind, because their mark is older than the value", async () => {
     await fill("late", 0, 10);
     await host.stop();
