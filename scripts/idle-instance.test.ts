@@ -9,7 +9,7 @@ import { ChildProgram } from "./testing/child-program.ts";
 import { startCommand } from "./testing/start-command.ts";
 import { until } from "./testing/until.ts";
 
-/** Packages that an instance loads only for work: a browser, a bundle, data by AI models, Markdown, traces. */
+/** Packages that an instance loads only for work: a browser, a bundle, data by AI models, Markdown, PDFs, traces. */
 const FOR_WORK = [
   "puppeteer-core",
   "@puppeteer/browsers",
@@ -19,7 +19,17 @@ const FOR_WORK = [
   "ajv",
   "turndown",
   "parse5",
+  "marked",
+  "lowlight",
+  "highlight.js",
+  "preact",
+  "swagger-ui-dist",
+  "jsonc-parser",
+  "croner",
+  "@cantoo/pdf-lib",
   "@zxcvbn-ts/language-common",
+  "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/resources",
   "@opentelemetry/sdk-trace-node",
 ];
 /** Parts of puppeteer-core that may be loaded: its errors and devices, see driver-parts.ts. */

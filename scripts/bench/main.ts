@@ -1,10 +1,5 @@
-/**
- * Measures the platform against its references: `npm run bench -- [start of a name]… [--json file] [--profile folder]
- * [--servers n]`.
- * A figure that misses its target fails nothing; only what breaks does.
- */
+/** Measures the platform against its references; `--help` prints how. A figure that misses its target fails nothing. */
 import { writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps/apps.ts";
 import { backup } from "./backup/backup.ts";
 import { type Benchmark, type Figure, isMet, ratioOf } from "./benchmark.ts";
@@ -15,6 +10,8 @@ import { crawlManual } from "./crawl/crawl-manual.ts";
 import { markdown } from "./crawl/markdown.ts";
 import { loadAverage, machineFacts } from "./machine.ts";
 import { oauth } from "./oauth/oauth.ts";
+import { signIn } from "./oauth/sign-in.ts";
+import { readOptions, usageOf } from "./options.ts";
 import {
   renderingCalls,
   renderingHtml,
@@ -54,6 +51,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   markdown,
   git,
   oauth,
+  signIn,
   appWebhooks,
   appBroadcasts,
   appCold,
@@ -61,14 +59,11 @@ const BENCHMARKS: readonly Benchmark[] = [
   backup,
 ];
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { json: { type: "string" }, profile: { type: "string" }, servers: { type: "string" } },
-});
+const options = optionsOf(process.argv.slice(2));
 // Benchmarks of the runtime then run on a cluster.
-if (values.servers) process.env.TRUNKLINE_BENCH_SERVERS = values.servers;
+if (options.servers) process.env.TRUNKLINE_BENCH_SERVERS = options.servers;
 // Every process of a benchmark then leaves a CPU profile there.
-if (values.profile) process.env.TRUNKLINE_BENCH_PROFILE = values.profile;
+if (options.profile) process.env.TRUNKLINE_BENCH_PROFILE = options.profile;
 
 // The listeners for `exit` end the processes that were started.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -78,7 +73,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 const machine = machineFacts();
 const figures: Figure[] = [];
 const runs: { name: string; loadAverage: number; figures: object[] }[] = [];
-for (const benchmark of picked()) {
+for (const benchmark of options.picked) {
   console.error(`${benchmark.name}, load average ${loadAverage()}`);
   const measured = await benchmark.run();
   figures.push(...measured);
@@ -95,15 +90,18 @@ console.log(
     .join(", ")}\n`,
 );
 console.log(markdownTable(figures));
-if (values.json) writeFileSync(values.json, `${json}\n`);
+if (options.json) writeFileSync(options.json, `${json}\n`);
 else console.log(`\n${json}`);
 
-function picked(): readonly Benchmark[] {
-  if (positionals.length === 0) return BENCHMARKS;
-  const found = BENCHMARKS.filter(({ name }) =>
-    positionals.some((start) => name.startsWith(start)),
-  );
-  const names = BENCHMARKS.map(({ name }) => name).join(", ");
-  if (found.length === 0) throw new Error(`Cannot pick benchmarks: there are ${names}`);
-  return found;
+/** Ends the program if a word of the command line is wrong, or after the usage. */
+function optionsOf(words: string[]) {
+  try {
+    const read = readOptions(words, BENCHMARKS);
+    if (!read.isHelp) return read;
+    console.log(usageOf(BENCHMARKS));
+    process.exit(0);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
 }

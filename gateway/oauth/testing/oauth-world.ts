@@ -206,12 +206,13 @@ export class Person {
     changes: Record<string, string | string[]>,
     { action }: { action?: string } = {},
   ): Promise<Seen> {
-    const { target, fields } = formOf(this.seen.text, action);
-    for (const [name, value] of Object.entries(changes)) {
-      fields.delete(name);
-      for (const one of [value].flat()) fields.append(name, one);
-    }
+    const { target, fields } = this.#filled(changes, action);
     return this.#go(new URL(target, this.#base), { method: "POST", body: fields });
+  }
+
+  /** Returns the fields that `submit` would send. */
+  fill(changes: Record<string, string | string[]>): URLSearchParams {
+    return this.#filled(changes, undefined).fields;
   }
 
   /** Without a form of a page, as another site would. */
@@ -230,6 +231,15 @@ export class Person {
 
   async signIn({ email, password }: { email: string; password: string }): Promise<Seen> {
     return this.submit({ email, password });
+  }
+
+  #filled(changes: Record<string, string | string[]>, action: string | undefined) {
+    const { target, fields } = formOf(this.seen.text, action);
+    for (const [name, value] of Object.entries(changes)) {
+      fields.delete(name);
+      for (const one of [value].flat()) fields.append(name, one);
+    }
+    return { target, fields };
   }
 
   async #go(start: URL, options: { method: string; body?: URLSearchParams }): Promise<Seen> {
