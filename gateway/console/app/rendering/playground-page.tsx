@@ -131,7 +131,9 @@ function RequestForm({ form, body, setBody, render }: RequestProps) {
       {view === "form" ? (
         <>
           <Source body={body} onChange={setBody} />
-          <Fields {...options} />
+          <div class="in-line">
+            <Fields {...options} />
+          </div>
         </>
       ) : (
         <JsonField action={action} body={body} onChange={setBody} />
