@@ -153,6 +153,12 @@ describe("repositories in the console", function () {
     await world.follow("Compare");
     await world.says("1 file changed");
     await world.audit("compare");
+    await world.page.evaluate(
+      "navigator.clipboard.writeText = async (text) => { window.copied = text; }",
+    );
+    await world.press("Copy as curl");
+    await world.page.waitForFunction("window.copied");
+    expect(await world.page.evaluate("window.copied")).to.contain("/diff?base=");
   });
 
   it("makes and revokes a token that clones", async () => {

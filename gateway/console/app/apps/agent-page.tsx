@@ -149,12 +149,7 @@ function CallCard({ place }: { place: AgentPlace }) {
   );
 }
 
-interface QueryProps {
-  place: AgentPlace;
-  tables: WireAgent["tables"];
-}
-
-function QueryCard({ place, tables }: QueryProps) {
+function QueryCard({ place, tables }: { place: AgentPlace; tables: WireAgent["tables"] }) {
   const { restPath, may } = useAccount();
   const form = useForm({ sql: "SELECT name FROM sqlite_schema" });
   const [found, setFound] = useState<WireQueryRows>();
@@ -176,7 +171,7 @@ function QueryCard({ place, tables }: QueryProps) {
       {tables.length === 0 ? (
         <p class="quiet">The agent has made no table yet.</p>
       ) : (
-        <fieldset class="table-names">
+        <fieldset class="actions">
           <legend class="hidden">Tables</legend>
           {tables.map(({ name, columns }) => (
             <button

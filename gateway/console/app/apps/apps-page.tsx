@@ -147,13 +147,7 @@ type Version = WireApp["versions"][number];
 
 const TONES: Record<Version["status"], Tone> = { checking: "busy", ready: "good", broken: "bad" };
 
-interface VersionsProps {
-  app: WireApp;
-  path: string;
-  reload: () => void;
-}
-
-function Versions({ app, path, reload }: VersionsProps) {
+function Versions({ app, path, reload }: { app: WireApp; path: string; reload: () => void }) {
   const { may } = useAccount();
   return (
     <Card title="Versions">

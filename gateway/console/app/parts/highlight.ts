@@ -7,11 +7,8 @@ export type HighlightedLine = { text: string; kind?: string }[];
 const lowlight = createLowlight({ ...common, dockerfile });
 /** Endings of files that are no name of their language. */
 const ENDINGS: Readonly<Record<string, string>> = {
-  mts: "typescript",
-  cts: "typescript",
   lock: "ini",
   conf: "ini",
-  jsonc: "json",
   webmanifest: "json",
 };
 

@@ -181,7 +181,7 @@ interface TableProps<T> {
 
 export function Table<T>({ label, columns, rows, keyOf, actions }: TableProps<T>) {
   return (
-    <table aria-label={label}>
+    <table class="stacks" aria-label={label}>
       <thead>
         <tr>
           {Object.keys(columns).map((name) => (

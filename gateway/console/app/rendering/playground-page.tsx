@@ -69,7 +69,7 @@ export function PlaygroundPage() {
       request={request}
       tabs={renderingTabs("rendering")}
     >
-      <div class="halves">
+      <div class="columns">
         <Card title="Request">
           <RequestForm {...{ form, body, setBody, render }} />
         </Card>
