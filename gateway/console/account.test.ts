@@ -10,7 +10,7 @@ describe("account in the console", function () {
   after(() => world?.[Symbol.asyncDispose]());
   afterEach(() => world.checkFaults());
 
-  it("makes a token with chosen permissions, changes it, rolls it and revokes it", async () => {
+  it("makes a token with chosen permissions, changes it, gives it a new secret and revokes it", async () => {
     await world.open("account", "API tokens");
     await world.audit("tokens");
     await world.follow("New token");
@@ -35,18 +35,22 @@ describe("account in the console", function () {
     await world.says("Saved.");
     await world.heading("printer 2");
 
-    await world.openDialog("Roll");
-    await world.confirm("Roll");
+    await world.openDialog("New secret");
+    await world.confirm("New secret");
     await world.says("It is not shown again");
     const rolled = await world.secret();
     expect([await statusWith(token, path), await statusWith(rolled, path)]).to.deep.equal([
       401, 200,
     ]);
 
+    await world.follow("API tokens");
+    await world.says("2 tokens");
+    // The newest is first.
     await world.openDialog("Revoke");
+    await world.heading("Revoke printer 2?");
     await world.audit("token-revoke");
     await world.confirm("Revoke");
-    await world.heading("API tokens");
+    await world.says("1 token");
     expect(await statusWith(rolled, path)).to.equal(401);
     await world.settled();
     expect(await world.text()).to.not.contain("printer 2");

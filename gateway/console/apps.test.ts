@@ -80,6 +80,26 @@ describe("apps, agents and webhooks in the console", function () {
     await world.audit("apps-empty");
     await world.open("webhooks", "Webhooks");
     await world.says("There is no app yet");
+    await world.audit("webhooks-empty");
+  });
+
+  it("tries webhooks and agents with an example app, without a terminal", async () => {
+    await world.follow("Try an example");
+    await world.audit("app-example");
+    await world.press("Deploy the example");
+    await world.says("github-events is deployed");
+    const secret = await world.secret();
+    await world.audit("app-example-deployed");
+    await world.follow("Send it a test event");
+    await world.fill("Signing secret", secret);
+    await world.press("Send the test");
+    await world.follow(`Show the deliveries of ${AGENT}`);
+    await world.says("delivered");
+    await world.press("Replay #1");
+    await world.says("1 replay");
+    await world.follow("Show the agent's state");
+    await world.says("1 commits to refs/heads/main, by octocat");
+    expect((await world.platform.rest("DELETE", "/apps/github-events")).status).to.equal(200);
   });
 
   it("shows versions, has an earlier one serve, and puts a secret", async () => {
@@ -92,6 +112,7 @@ describe("apps, agents and webhooks in the console", function () {
     await world.openDialog("Serve version 1");
     await world.confirm("Serve version 1");
     await world.says("Serve version 2");
+    await world.page.waitForSelector('aria/Open the app[role="link"]');
     await world.audit("app");
     await world.follow("Secrets");
     await world.says("There is no secret yet");
@@ -172,6 +193,12 @@ describe("apps, agents and webhooks in the console", function () {
     await world.press("Run");
     await world.says("octocat");
     await world.audit("agent");
+    await world.page.evaluate(
+      "navigator.clipboard.writeText = async (text) => { window.copied = text; }",
+    );
+    await world.press("Copy as CSV");
+    await world.page.waitForFunction("window.copied");
+    expect(await world.page.evaluate("window.copied")).to.match(/^id,body\r\n.*"\{""/);
     await world.fill("Method", "sum");
     await world.fill("Arguments", "[40, 2");
     await world.press("Call");

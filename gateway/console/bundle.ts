@@ -5,10 +5,11 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { OutputFile } from "esbuild";
 import { COLORS } from "../pages/style.ts";
+import { exampleApp, exampleFiles } from "./example-app.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(import.meta.dirname, "app");
@@ -85,6 +86,7 @@ async function bundle(): Promise<Omit<ConsoleBundle, "sources">> {
     banner: { css: COLORS },
     legalComments: "none",
     write: false,
+    plugins: [exampleApp],
   });
   // Ends the process that esbuild started.
   await stop();
@@ -109,9 +111,12 @@ function hashOfSources(): string {
   for (const name of PACKAGES) {
     hash.update(readFileSync(join(ROOT, "node_modules", name, "package.json")));
   }
-  const names = readdirSync(SOURCES, { recursive: true, encoding: "utf8" });
-  for (const name of names.filter((one) => /\.(tsx?|css)$/.test(one)).toSorted()) {
-    hash.update(`${name}\n`).update(readFileSync(join(SOURCES, name)));
+  const names = readdirSync(SOURCES, { recursive: true, encoding: "utf8" })
+    .filter((one) => /\.(tsx?|css)$/.test(one))
+    .toSorted()
+    .map((name) => join(SOURCES, name));
+  for (const path of [...names, ...exampleFiles()]) {
+    hash.update(`${relative(ROOT, path)}\n`).update(readFileSync(path));
   }
   return hash.digest("hex");
 }

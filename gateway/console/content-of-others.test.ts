@@ -72,10 +72,24 @@ describe("content of others in the console", () => {
     expect(writeHtml(paragraph ? [paragraph] : [])).to.equal(
       "<p>a &amp; <code>&lt;b&gt;</code> <strong>c</strong><br>d</p>",
     );
-    expect(writeHtml(table ? [table] : [])).to.equal(
+    expect(writeHtml(table ? [table] : []).replaceAll("\n", "")).to.equal(
       "<table><thead><tr><th>e</th></tr></thead><tbody><tr><td>f</td></tr></tbody></table>",
     );
-    expect(writeHtml(list ? [list] : [])).to.match(/^<ul><li>☑ g<\/li><\/ul>$/);
+    expect(writeHtml(list ? [list] : []).replaceAll("\n", "")).to.match(
+      /^<ul><li>☑ g<\/li><\/ul>$/,
+    );
+  });
+
+  it("keeps HTML of a paragraph, and the document after an element without an end", () => {
+    const [badge] = elementsOf(
+      parseMarkdown("a <a href='https://x.example'><img src=y></a>"),
+    ).slice(1);
+    expect(badge).to.deep.include({ name: "a", attributes: { href: "https://x.example" } });
+    expect(badge?.children).to.have.length(1);
+    for (const name of ["object", "title", "select"]) {
+      const html = writeHtml(parseMarkdown(`vector<${name}> a\n\n<${name}>\n\nlast`));
+      expect(html, name).to.contain("a</p>").and.to.contain("last");
+    }
   });
 
   it("bounds the depth of Markdown and the signs of one paragraph", () => {

@@ -119,6 +119,8 @@ describe("crawls in the console", function () {
     await world.audit("crawls");
     await (await world.page.waitForSelector(states("State")))?.select("errored");
     await world.says("No crawl has this state");
+    await world.page.reload();
+    await world.says("No crawl has this state");
   });
 
   it("says why a crawl cannot be followed, and cancels it", async () => {

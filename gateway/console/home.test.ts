@@ -19,6 +19,8 @@ describe("home of the console", function () {
     // The quick starts wait for every list above them.
     await world.says(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
     await world.audit("home");
+    await world.follow("Do it here");
+    await world.heading("Rendering");
   });
 
   it("says that the platform answers in no words of its own, where a proxy stands before it", async () => {

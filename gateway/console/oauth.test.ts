@@ -23,6 +23,10 @@ describe("OAuth clients in the console", function () {
     await world.says("Select at least one scope.");
     await world.choose("Account Settings Read");
     await world.choose("Offline access");
+    await world.press("Add the console's, to try the client here");
+    await world.page.waitForFunction(
+      '[...document.querySelectorAll("textarea")].some(({ value }) => value.endsWith("/oauth-clients/try-it"))',
+    );
     await world.press("Register the client");
     await world.says("Expected");
     await world.audit("client-new");

@@ -69,7 +69,7 @@ describe("repositories in the console", function () {
     await world.press("Make the repository");
     await world.says("It is not shown again");
     await world.audit("repository-new");
-    await world.follow("Go to the repository notes");
+    await world.follow("Go to the repository");
     await world.says("This repository is empty");
     await world.press("Download zip");
     await world.says("Ref not found");
@@ -94,6 +94,18 @@ describe("repositories in the console", function () {
     await world.follow("Add first.md");
     await world.says("+3");
     expect(await world.page.$$eval(".line.added", (lines) => lines.length)).to.equal(3);
+  });
+
+  it("makes a repository that begins with a README", async () => {
+    await world.open("repositories/-/new", "New repository");
+    await world.fill("Name", "begun");
+    await world.fill("Description", "It begins here");
+    await world.choose("Begin with a README");
+    await world.press("Make the repository");
+    await world.follow("Go to the repository");
+    await world.says("Add README.md");
+    await world.page.waitForSelector(".markup h3");
+    expect(await world.text()).to.contain("It begins here");
   });
 
   it("shows files, README, history, differences and branches of what git pushed", async () => {
@@ -141,6 +153,12 @@ describe("repositories in the console", function () {
     await world.follow("Compare");
     await world.says("1 file changed");
     await world.audit("compare");
+    await world.page.evaluate(
+      "navigator.clipboard.writeText = async (text) => { window.copied = text; }",
+    );
+    await world.press("Copy as curl");
+    await world.page.waitForFunction("window.copied");
+    expect(await world.page.evaluate("window.copied")).to.contain("/diff?base=");
   });
 
   it("makes and revokes a token that clones", async () => {

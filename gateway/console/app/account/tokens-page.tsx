@@ -62,19 +62,34 @@ export function TokensPage() {
           Name: ({ id, name }) => <Link to={`account/tokens/${id}`}>{name}</Link>,
           "Ends with": ({ last_four: lastFour }) => <code>…{lastFour}</code>,
           State: ({ status }) => <State of={status} tones={TONES} />,
-          Opens: openedBy,
+          Permissions: permissionsIn,
           Made: ({ issued_on: at }) => <Time at={at} />,
           Expires: ({ expires_on: at }) => <Time at={at} />,
         }}
+        actions={(token) =>
+          may("account.write") && <Revoke token={token} done={tokens.reading.reload} />
+        }
       />
     </Page>
+  );
+}
+
+function Revoke({ token: { id, name }, done }: { token: WireToken; done: () => void }) {
+  return (
+    <ConfirmButton
+      label="Revoke"
+      title={`Revoke ${name}?`}
+      text="Programs that use the token are refused from now on. It cannot be undone."
+      request={{ method: "DELETE", path: useAccount().restPath(`/tokens/${id}`) }}
+      done={done}
+    />
   );
 }
 
 const permissionsOf = ({ policies }: Pick<WireToken, "policies">): string[] =>
   policies.flatMap((policy) => policy.permission_groups.map(({ id }) => id));
 
-function openedBy(token: WireToken): string {
+function permissionsIn(token: WireToken): string {
   const permissions = permissionsOf(token);
   const writes = permissions.filter((one) => one.endsWith(".write"));
   if (writes.length >= 5) return "everything";
@@ -233,8 +248,8 @@ function Changes({ token, path, reload }: TokenProps) {
             fields={[
               { name: "name", label: "Name", required: true },
               {
-                ...{ name: "isOn", label: "It opens what is chosen below" },
-                hint: "Without it, the token is refused until you tick it again",
+                ...{ name: "isOn", label: "Active" },
+                hint: "A token that is not active is refused until you tick this again",
               },
             ]}
           >
@@ -258,7 +273,7 @@ function Secret({ token, path, reload }: TokenProps) {
       </p>
       <div class="actions">
         <ConfirmButton
-          label="Roll"
+          label="New secret"
           title={`Give ${token.name} a new secret?`}
           text="Programs that use the present secret are refused from now on."
           request={{ method: "PUT", path: `${path}/value` }}
@@ -267,13 +282,7 @@ function Secret({ token, path, reload }: TokenProps) {
             reload();
           }}
         />
-        <ConfirmButton
-          label="Revoke"
-          title={`Revoke ${token.name}?`}
-          text="Programs that use the token are refused from now on. It cannot be undone."
-          request={{ method: "DELETE", path }}
-          done={() => go("account")}
-        />
+        <Revoke token={token} done={() => go("account")} />
       </div>
     </Card>
   );

@@ -6,7 +6,7 @@ import { counted, formatBytes, formatNumber } from "../lib/format.ts";
 import { refuse, resultOf } from "../lib/rest.ts";
 import type { PageParameters } from "../lib/router.ts";
 import type { WireAgent, WireAgentWork, WireQueryRows } from "../lib/wire.ts";
-import { CopyAsCurl } from "../parts/button.tsx";
+import { CopyAsCurl, CopyButton } from "../parts/button.tsx";
 import { Form, useForm } from "../parts/form.tsx";
 import { ButtonLink } from "../parts/link.tsx";
 import { Table } from "../parts/list.tsx";
@@ -149,12 +149,7 @@ function CallCard({ place }: { place: AgentPlace }) {
   );
 }
 
-interface QueryProps {
-  place: AgentPlace;
-  tables: WireAgent["tables"];
-}
-
-function QueryCard({ place, tables }: QueryProps) {
+function QueryCard({ place, tables }: { place: AgentPlace; tables: WireAgent["tables"] }) {
   const { restPath, may } = useAccount();
   const form = useForm({ sql: "SELECT name FROM sqlite_schema" });
   const [found, setFound] = useState<WireQueryRows>();
@@ -176,7 +171,7 @@ function QueryCard({ place, tables }: QueryProps) {
       {tables.length === 0 ? (
         <p class="quiet">The agent has made no table yet.</p>
       ) : (
-        <fieldset class="table-names">
+        <fieldset class="actions">
           <legend class="hidden">Tables</legend>
           {tables.map(({ name, columns }) => (
             <button
@@ -236,15 +231,29 @@ function Rows({ found: { columns, rows, is_cut: isCut } }: { found: WireQueryRow
           </tbody>
         </table>
       </Scroll>
-      <p class="quiet" role="status">
-        {counted(rows.length, "row")}
-        {isCut && ", cut: there are more rows, or a value is longer"}
-      </p>
+      <div class="below-list">
+        <span class="quiet" role="status">
+          {counted(rows.length, "row")}
+          {isCut && ", cut: there are more rows, or a value is longer"}
+        </span>
+        <CopyButton text={csvOf(columns, rows)} label="Copy as CSV" />
+      </div>
     </div>
   );
 }
 
-function Cell({ value }: { value: WireQueryRows["rows"][number][number] }) {
+type Row = WireQueryRows["rows"][number];
+
+/** Rows as spreadsheets read them (RFC 4180). */
+const csvOf = (columns: readonly string[], rows: readonly Row[]) =>
+  [columns, ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n");
+
+function csvCell(value: Row[number]): string {
+  const text = String((typeof value === "object" ? value?.base64 : value) ?? "");
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function Cell({ value }: { value: Row[number] }) {
   if (value === null) return <span class="quiet">NULL</span>;
   if (typeof value === "object") return <span class="quiet">bytes {value.base64}</span>;
   return <>{String(value)}</>;

@@ -8,7 +8,7 @@ import type { WireAgentUsage, WireApp, WireAppEntry } from "../lib/wire.ts";
 import { Copyable } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { FormCard, useForm } from "../parts/form.tsx";
-import { Link } from "../parts/link.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
 import { ListCard, Table, useList } from "../parts/list.tsx";
 import { Badge, Empty, ErrorNote, Facts, Meter, State, Time, type Tone } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
@@ -72,9 +72,20 @@ function Serving({ version }: { version: number | null }) {
 }
 
 function Deploy() {
+  const { may } = useAccount();
   return (
     <>
-      <p>Apps are deployed from a terminal, in the folder that has their trunkline.jsonc:</p>
+      {may("apps.write") && (
+        <>
+          <p>An example shows webhooks and agents at work, without a terminal.</p>
+          <p>
+            <ButtonLink isMain to="apps/-/example">
+              Try an example
+            </ButtonLink>
+          </p>
+        </>
+      )}
+      <p>Deploy your own from a terminal, in the folder that has its trunkline.jsonc:</p>
       <Copyable value="npx trunkline deploy" />
     </>
   );
@@ -112,8 +123,13 @@ export function AppPage({ parameters: { app: name = "" } }: PageParameters) {
 
 function Overview({ app }: { app: WireApp }) {
   const classes = app.config?.agents.map(({ class_name: name }) => name) ?? [];
+  const open = (
+    <a class="button small second" href={app.url} target="_blank" rel="noreferrer">
+      Open the app
+    </a>
+  );
   return (
-    <Card title="App">
+    <Card title="App" actions={app.serving_version !== null && open}>
       <Facts
         of={{
           Serves: <Serving version={app.serving_version} />,
@@ -131,13 +147,7 @@ type Version = WireApp["versions"][number];
 
 const TONES: Record<Version["status"], Tone> = { checking: "busy", ready: "good", broken: "bad" };
 
-interface VersionsProps {
-  app: WireApp;
-  path: string;
-  reload: () => void;
-}
-
-function Versions({ app, path, reload }: VersionsProps) {
+function Versions({ app, path, reload }: { app: WireApp; path: string; reload: () => void }) {
   const { may } = useAccount();
   return (
     <Card title="Versions">

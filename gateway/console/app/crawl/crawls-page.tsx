@@ -146,11 +146,11 @@ export function NewCrawlPage() {
     >
       <Card>
         <Form submit="Start the crawl" onSubmit={start} form={form} fields={START}>
-          <div class="pair">
+          <div class="in-line">
             <Fields form={form} fields={EXTENT} />
           </div>
           <Fields form={form} fields={MANNER} />
-          <details class="more">
+          <details>
             <summary>Which addresses are followed</summary>
             <Fields form={form} fields={FOLLOWED} />
           </details>

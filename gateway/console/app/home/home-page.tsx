@@ -7,7 +7,7 @@ import { ROOT } from "../lib/router.ts";
 import { useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireStored, WireUsage } from "../lib/wire.ts";
 import { CopyButton } from "../parts/button.tsx";
-import { Link } from "../parts/link.tsx";
+import { ButtonLink, Link } from "../parts/link.tsx";
 import { Badge, ErrorNote, Meter } from "../parts/note.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { RecentActivity } from "./recent-activity.tsx";
@@ -126,21 +126,25 @@ function QuickStarts() {
   return (
     <Card title="Quick starts">
       <p class="quiet">
-        Each needs a token in <code>TOKEN</code>: <Link to="account/tokens/new">make one</Link>.
+        Do each here, or in a terminal with a token in <code>TOKEN</code>:{" "}
+        <Link to="account/tokens/new">make one</Link>.
       </p>
-      <Start title="Print a page as a PDF" text={`${pdf} \\\n  -o hello.pdf`} />
-      <Start title="Crawl a site to Markdown" text={crawl} />
-      <Start title="Make a repository and clone it" text={git} />
+      <Start title="Print a page as a PDF" text={`${pdf} \\\n  -o hello.pdf`} to="rendering" />
+      <Start title="Crawl a site to Markdown" text={crawl} to="crawls/new" />
+      <Start title="Make a repository and clone it" text={git} to="repositories/-/new" />
     </Card>
   );
 }
 
-function Start({ title, text }: { title: string; text: string }) {
+function Start({ title, text, to }: { title: string; text: string; to: string }) {
   return (
     <section class="start" aria-label={title}>
       <div class="card-head">
         <h3>{title}</h3>
-        <CopyButton text={text} />
+        <div class="actions">
+          <ButtonLink to={to}>Do it here</ButtonLink>
+          <CopyButton text={text} />
+        </div>
       </div>
       <pre>{text}</pre>
     </section>

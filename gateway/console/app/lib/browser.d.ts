@@ -1,6 +1,12 @@
 /** Declarations for what the type check cannot see: style sheets, and the part of Node that schemas use. */
 declare module "*.css" {}
 
+/** The body of a request that deploys the example; the bundler makes it. */
+declare module "example-app" {
+  export const config: { name: string; webhooks: [{ path: string; secret: string }] };
+  export const bundle: string;
+}
+
 interface Buffer extends Uint8Array {
   toString(encoding?: string): string;
 }

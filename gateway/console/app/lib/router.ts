@@ -71,6 +71,16 @@ export function navigate(path: string, { replace = false, said }: Navigation = {
   scrollTo(0, 0);
 }
 
+/** Keeps choices of the page in its address, so that a reload and a shared link have them. */
+export function keepInAddress(choices: Readonly<Record<string, string>>): void {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(choices)) {
+    if (value === "") url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  history.replaceState(history.state, "", url);
+}
+
 /**
  * Matches a path with a pattern such as "clients/:id". Returns its parameters, or undefined. A last part such as
  * ":path*" takes the rest with its slashes.

@@ -1,6 +1,8 @@
 /** The fields of an OAuth client, in the order in which a person decides about them. */
 import { RestError } from "../lib/rest.ts";
+import { addressOf } from "../lib/router.ts";
 import type { WireOAuthClient, WireScope } from "../lib/wire.ts";
+import { Button } from "../parts/button.tsx";
 import { type Choice, type Field, Fields, type FormState, linesOf } from "../parts/form.tsx";
 
 /** What a person enters, by the names of the request; lists of addresses are lines of a text. */
@@ -142,9 +144,18 @@ export function ClientFields({ form, scopes }: FieldsProps) {
     hint: "People may decline these, and allow the rest.",
     choices: scopes.filter(isOptional).map(({ id, name }): Choice => [id, name]),
   };
+  const { redirect_uris: uris } = form.values;
+  const uri = tryItRedirectUri();
   return (
     <>
       <Fields form={form} fields={FIELDS} />
+      {!linesOf(uris).includes(uri) && (
+        <p>
+          <Button onClick={() => form.change({ redirect_uris: `${uris.trim()}\n${uri}`.trim() })}>
+            Add the console's, to try the client here
+          </Button>
+        </p>
+      )}
       <fieldset>
         <legend>Scopes</legend>
         <span class="quiet hint">What it may ask people for: at least one.</span>
@@ -168,3 +179,6 @@ const scopesField = (scopes: readonly WireScope[], category: string): Field<Clie
     .filter((scope) => scope.category === category)
     .map(({ id, name, description }) => [id, name, description]),
 });
+
+/** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
+export const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");

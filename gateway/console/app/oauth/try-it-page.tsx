@@ -2,11 +2,12 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, RestError } from "../lib/rest.ts";
-import { addressOf, type PageParameters, ROOT, usePlace } from "../lib/router.ts";
+import { type PageParameters, ROOT, usePlace } from "../lib/router.ts";
 import { Copyable } from "../parts/button.tsx";
 import { type Choice, Form, useForm } from "../parts/form.tsx";
 import { Alarm, Empty, Facts, JsonBlock } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
+import { tryItRedirectUri } from "./client-fields.tsx";
 import { OfClient, type OfClientProps } from "./clients-page.tsx";
 
 export function TryItPage({ parameters: { id = "" } }: PageParameters) {
@@ -118,7 +119,7 @@ function Answered({ attempt }: { attempt: Attempt }) {
           fields={[
             method !== "none" && {
               ...{ name: "secret", label: "Client secret", type: "password", required: true },
-              hint: "It stays in this tab.",
+              hint: "It was shown when the client was registered. Lost? Rotate it under Overview. It stays in this tab.",
             },
           ]}
         />
@@ -164,9 +165,6 @@ function Json({ value, label }: { value: unknown; label: string }) {
     </>
   );
 }
-
-/** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
-const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");
 
 /** The data of a flow that must survive the sign-in and consent pages. */
 interface Attempt {

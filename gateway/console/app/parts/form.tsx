@@ -286,16 +286,7 @@ function Tick({ type, name, label, hint, fault, isOn, onChange }: TickProps) {
       />
       <span class="choice-text">
         <span id={`${id}-label`}>{label}</span>
-        {hint && (
-          <span class="quiet" id={`${id}-hint`}>
-            {hint}
-          </span>
-        )}
-        {fault && (
-          <span class="fault" id={`${id}-fault`}>
-            {fault}
-          </span>
-        )}
+        <Notes id={id} hint={hint} fault={fault} />
       </span>
     </label>
   );

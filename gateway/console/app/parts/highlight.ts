@@ -1,51 +1,14 @@
 /** Highlights source text: parts of its lines with the kind of what they are. A chunk of its own. */
-import bash from "highlight.js/lib/languages/bash";
-import cpp from "highlight.js/lib/languages/cpp";
-import css from "highlight.js/lib/languages/css";
-import diff from "highlight.js/lib/languages/diff";
 import dockerfile from "highlight.js/lib/languages/dockerfile";
-import go from "highlight.js/lib/languages/go";
-import ini from "highlight.js/lib/languages/ini";
-import java from "highlight.js/lib/languages/java";
-import javascript from "highlight.js/lib/languages/javascript";
-import json from "highlight.js/lib/languages/json";
-import markdown from "highlight.js/lib/languages/markdown";
-import python from "highlight.js/lib/languages/python";
-import rust from "highlight.js/lib/languages/rust";
-import sql from "highlight.js/lib/languages/sql";
-import typescript from "highlight.js/lib/languages/typescript";
-import xml from "highlight.js/lib/languages/xml";
-import yaml from "highlight.js/lib/languages/yaml";
-import { createLowlight } from "lowlight";
+import { common, createLowlight } from "lowlight";
 
 export type HighlightedLine = { text: string; kind?: string }[];
 
-const lowlight = createLowlight({
-  bash,
-  cpp,
-  css,
-  diff,
-  dockerfile,
-  go,
-  ini,
-  java,
-  javascript,
-  json,
-  markdown,
-  python,
-  rust,
-  sql,
-  typescript,
-  xml,
-  yaml,
-});
+const lowlight = createLowlight({ ...common, dockerfile });
 /** Endings of files that are no name of their language. */
 const ENDINGS: Readonly<Record<string, string>> = {
-  mts: "typescript",
-  cts: "typescript",
   lock: "ini",
   conf: "ini",
-  jsonc: "json",
   webmanifest: "json",
 };
 

@@ -17,6 +17,8 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
       .split(" ")
       .map((name) => [name, []]),
   ),
+  // What markdown-tree.ts writes.
+  pre: ["language"],
   a: ["href"],
   img: ["src", "alt"],
   th: ["colspan", "rowspan"],
@@ -35,8 +37,10 @@ const OPEN_MAX = 10_000;
 /** Elements and texts of one tree; the rest is left out. */
 const NODES_MAX = 30_000;
 
+export const isDropped = (name: string) => DROPPED.has(name.toLowerCase());
+
 /** Returns the tree of a page or of a part of one. */
-export function parseHtml(html: string): MarkupNode[] {
+export function parseHtml(html: string, nodesMax = NODES_MAX): MarkupNode[] {
   const root: MarkupNode[] = [];
   /** The list of children of each open element. */
   const open: { name: string; children: MarkupNode[] }[] = [];
@@ -48,7 +52,7 @@ export function parseHtml(html: string): MarkupNode[] {
       if (open.length >= OPEN_MAX) parser.pause();
       if (DROPPED.has(name)) dropped += 1;
       const kept = KEPT[name];
-      if (!kept || dropped > 0 || open.length >= DEPTH_MAX || nodes++ >= NODES_MAX) {
+      if (!kept || dropped > 0 || open.length >= DEPTH_MAX || nodes++ >= nodesMax) {
         open.push({ name, children: place() });
         return;
       }
@@ -64,24 +68,11 @@ export function parseHtml(html: string): MarkupNode[] {
       open.pop();
     },
     ontext(text) {
-      if (dropped === 0 && nodes++ < NODES_MAX) place().push(text);
+      if (dropped === 0 && nodes++ < nodesMax) place().push(text);
     },
   });
   parser.end(html);
   return root;
-}
-
-/** Returns text of Markdown, in which "&amp;" stands for "&". */
-export function decodeEntities(text: string): string {
-  if (!text.includes("&")) return text;
-  let decoded = "";
-  const parser = new Parser({
-    ontext(part) {
-      decoded += part;
-    },
-  });
-  parser.end(text.replaceAll("<", "&lt;"));
-  return decoded;
 }
 
 /** Writes a tree as HTML, without links and pictures: the frame that shows it may load nothing. */
@@ -101,5 +92,5 @@ function writeNode(node: MarkupNode): string {
   return `<${name}${spans.join("")}>${writeHtml(children)}</${name}>`;
 }
 
-const escaped = (text: string) =>
+export const escaped = (text: string) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { counted } from "../lib/format.ts";
 import { type Query, queryOf } from "../lib/rest.ts";
+import { keepInAddress, usePlace } from "../lib/router.ts";
 import { type Reading, useRest } from "../lib/use-rest.ts";
 import { Button } from "./button.tsx";
 import { type Field, Fields } from "./form.tsx";
@@ -47,7 +48,12 @@ export function useCursors() {
 /** Reads a list of the REST API page by page, by number or cursor. */
 export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
   const { everyMs, filters: first = {}, query, cursorName = "cursor" } = options;
-  const [filters, setFilters] = useState(first);
+  const { query: chosen } = usePlace();
+  const [filters, setFilters] = useState(() =>
+    Object.fromEntries(
+      Object.entries(first).map(([name, value]) => [name, chosen.get(name) ?? value]),
+    ),
+  );
   const [page, setPage] = useState(1);
   const { cursor: at, restart, pagesBeside } = useCursors();
   const place = { page: page > 1 ? String(page) : "", [cursorName]: at };
@@ -59,6 +65,7 @@ export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
     ...{ reading, path, filters },
     filter(changed) {
       setFilters((before) => ({ ...before, ...changed }));
+      keepInAddress(changed);
       setPage(1);
       restart();
     },
@@ -174,7 +181,7 @@ interface TableProps<T> {
 
 export function Table<T>({ label, columns, rows, keyOf, actions }: TableProps<T>) {
   return (
-    <table aria-label={label}>
+    <table class="stacks" aria-label={label}>
       <thead>
         <tr>
           {Object.keys(columns).map((name) => (

@@ -69,7 +69,7 @@ export function PlaygroundPage() {
       request={request}
       tabs={renderingTabs("rendering")}
     >
-      <div class="halves">
+      <div class="columns">
         <Card title="Request">
           <RequestForm {...{ form, body, setBody, render }} />
         </Card>
@@ -131,7 +131,9 @@ function RequestForm({ form, body, setBody, render }: RequestProps) {
       {view === "form" ? (
         <>
           <Source body={body} onChange={setBody} />
-          <Fields {...options} />
+          <div class="in-line">
+            <Fields {...options} />
+          </div>
         </>
       ) : (
         <JsonField action={action} body={body} onChange={setBody} />

@@ -34,7 +34,7 @@ export function extensionOf(mediaType: string): string {
 type OptionField = Field<Record<string, string | boolean>>;
 
 const preset = (options: readonly string[]) => [
-  ["", "Preset"] as const,
+  ["", "Default"] as const,
   ...options.map((one) => [one, one] as const),
 ];
 const OPTIONS: Readonly<Record<string, readonly OptionField[]>> = {
@@ -72,7 +72,7 @@ export function optionsForm(action: string, body: Body, onChange: (body: Body) =
   const size = sizeOf(body);
   const sizes = size === "" || WINDOWS.includes(size) ? WINDOWS : [...WINDOWS, size];
   const windows = [
-    ["", "Preset (1920 × 1080)"] as const,
+    ["", "Default (1920 × 1080)"] as const,
     ...sizes.map((one) => [one, one.replace("x", " × ")] as const),
   ];
   const fields = [...(OPTIONS[action] ?? []), WAIT].map((field) =>

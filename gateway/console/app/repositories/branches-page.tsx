@@ -75,7 +75,7 @@ function RefList({ place, repo, kind }: RefListProps) {
 function RefState({ reference }: { reference: WireRef }) {
   const { is_default: isDefault, is_protected: isProtected } = reference;
   return (
-    <span class="badges">
+    <span class="actions">
       {isDefault && <Badge tone="good">default</Badge>}
       {isProtected && <Badge tone="quiet">protected</Badge>}
       {!isDefault && !isProtected && <span class="quiet">not protected</span>}
@@ -85,8 +85,10 @@ function RefState({ reference }: { reference: WireRef }) {
 
 export function ComparePage({ parameters }: PageParameters) {
   const place = useRepo(parameters);
+  const { query } = usePlace();
+  const request = query.has("head") ? { path: place.rest(`/diff?${query}`) } : undefined;
   return (
-    <RepoPage parameters={parameters} current="branches" title="Compare">
+    <RepoPage parameters={parameters} current="branches" title="Compare" request={request}>
       {(repo) => <Compare place={place} repo={repo} />}
     </RepoPage>
   );

@@ -3,7 +3,7 @@ import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf, send } from "../lib/rest.ts";
 import { type PageParameters, usePlace } from "../lib/router.ts";
 import { useLoaded } from "../lib/use-rest.ts";
-import type { WireRef, WireRepoDetails } from "../lib/wire.ts";
+import type { WireRef, WireRepoDetails, WireUser } from "../lib/wire.ts";
 import { Form, useForm } from "../parts/form.tsx";
 import { Card, Read } from "../parts/page.tsx";
 import { fileRequest } from "./document.tsx";
@@ -63,12 +63,11 @@ function EditForm({ place, path, isNew, branch, tip, before }: FieldsProps) {
   const { path: name, content, message } = form.values;
   const placeholder = `${isNew ? "Add" : "Change"} ${name.split("/").at(-1) ?? ""}`;
   const commit = async () => {
-    const author = { name: user.email.split("@")[0] || "person", email: user.email };
     const json = {
       branch: shortRef(branch),
       expected: tip,
       message: message || placeholder,
-      author,
+      author: authorOf(user),
       changes: [{ path: name, content }],
     };
     await ask({ method: "POST", path: place.rest("/commits"), json });
@@ -94,3 +93,8 @@ function EditForm({ place, path, isNew, branch, tip, before }: FieldsProps) {
     />
   );
 }
+
+/** The author of commits that a person makes here. */
+export const authorOf = ({ email }: WireUser) => ({
+  ...{ name: email.split("@")[0] || "person", email },
+});

@@ -6,43 +6,55 @@ import { usePlace } from "../lib/router.ts";
 import type { CreatedRepo } from "../lib/wire.ts";
 import { CopyButton, SecretOnce } from "../parts/button.tsx";
 import { FormCard, useForm } from "../parts/form.tsx";
-import { Link } from "../parts/link.tsx";
+import { ButtonLink } from "../parts/link.tsx";
 import { Card, Page } from "../parts/page.tsx";
+import { authorOf } from "./edit-page.tsx";
 import { repoPlace, useRepo } from "./repo-place.tsx";
 import { withToken } from "./repo-tokens-page.tsx";
 
 export function NewRepoPage() {
-  const { restPath } = useAccount();
+  const { restPath, user } = useAccount();
   const { query } = usePlace();
   const form = useForm({
-    ...{ name: "", description: "" },
+    ...{ name: "", description: "", hasReadme: false },
     namespace: query.get("namespace") ?? "default",
   });
   const [made, setMade] = useState<CreatedRepo>();
-  const { namespace, name, description } = form.values;
+  const { namespace, name, description, hasReadme } = form.values;
+  const place = useRepo({ namespace, name });
   const request = {
     method: "POST" as const,
     path: restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}/repos`),
     json: { name, ...(description && { description }) },
   };
-  const create = async () => setMade(await resultOf<CreatedRepo>(request));
+  const create = async () => {
+    const repo = await resultOf<CreatedRepo>(request);
+    if (hasReadme) {
+      const content = [`# ${name}`, description].filter(Boolean).join("\n\n");
+      const changes = [{ path: "README.md", content: `${content}\n` }];
+      const first = { branch: repo.default_branch, expected: null, author: authorOf(user) };
+      const json = { ...first, message: "Add README.md", changes };
+      await ask({ method: "POST", path: place.rest("/commits"), json });
+    }
+    setMade(repo);
+  };
   return (
     <Page
       title="New repository"
       above={["Repositories", "repositories"]}
-      lead="An empty repository. Push to it with git, or add files here."
+      lead="Push to it with git, or add files here."
       request={request}
     >
       {made ? (
         <>
           <Card>
             <SecretOnce label="Git token" value={made.token} />
-            <p>
-              It reads and writes this repository for a day.{" "}
-              <Link to={repoPlace(namespace, made.name)}>Go to the repository {made.name}</Link>
-            </p>
+            <p>Git takes it as the password of this repository for a day, to read and to write.</p>
+            <ButtonLink isMain to={repoPlace(namespace, made.name)}>
+              Go to the repository
+            </ButtonLink>
           </Card>
-          <FirstPush repo={made} />
+          {!hasReadme && <FirstPush repo={made} />}
         </>
       ) : (
         <FormCard
@@ -58,6 +70,10 @@ export function NewRepoPage() {
             {
               ...{ name: "namespace", label: "Namespace", required: true },
               hint: "A group of repositories; a new one is made with its first repository",
+            },
+            {
+              ...{ name: "hasReadme", label: "Begin with a README" },
+              hint: "Without it the repository is empty, and takes the history of a folder that you push",
             },
           ]}
         />

@@ -34,9 +34,11 @@ export function EndpointsPage() {
           app === undefined ? (
             <Card>
               <Empty title="There is no app yet">
-                <p>Webhooks come to agents of an app. Deploy one first.</p>
+                <p>Webhooks come to agents of an app. Deploy yours, or begin with the example.</p>
                 <p>
-                  <Link to="apps">Go to apps and agents</Link>
+                  <ButtonLink isMain to="apps/-/example">
+                    Try an example
+                  </ButtonLink>
                 </p>
               </Empty>
             </Card>
@@ -158,7 +160,7 @@ export function TestPage({ parameters: { app = "", endpoint: path = "" } }: Page
 function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
   const { account } = useAccount();
   const form = useForm(() => ({
-    entity: "",
+    entity: "acme/tools",
     eventType: "",
     body: sampleBody(endpoint),
     secret: "",
@@ -201,10 +203,10 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
           },
           {
             ...{ name: "eventType", label: "Event type" },
-            hint: "Empty is one that the provider has",
+            hint: "Leave it empty for a type that the provider has",
           },
           {
-            ...{ name: "body", label: "Body", rows: 8, isCode: true, required: true },
+            ...{ name: "body", label: "Body", rows: 12, isCode: true, required: true },
             hint: "JSON. The entity and the event's id are put in where the app reads them",
           },
           {

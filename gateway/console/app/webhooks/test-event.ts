@@ -21,7 +21,11 @@ interface SignedTest {
 /** The body that a test begins with. */
 export function sampleBody({ provider }: Endpoint): string {
   const samples: Partial<Record<Endpoint["provider"], object>> = {
-    github: { action: "opened", sender: { login: "octocat" } },
+    github: {
+      ref: "refs/heads/main",
+      commits: [{ message: "Hello" }],
+      sender: { login: "octocat" },
+    },
     stripe: { object: "event", data: { object: {} } },
     slack: { type: "event_callback", event: { type: "message", text: "hello" } },
     linear: { action: "create", data: {} },
@@ -152,7 +156,7 @@ function standardKey(secret: string): string | Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(secret.slice("whsec_".length)), (one) => one.charCodeAt(0));
 }
 
-const hex = (bytes: Uint8Array) =>
+export const hex = (bytes: Uint8Array) =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 const base64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
 
